@@ -47,7 +47,7 @@ class Mutant(NamedTuple):
 
     def apply(self, code: str) -> str:
         """Return the code of the file with the replacement."""
-        start = code.index(self.right) if self.start is None else self.start
+        start = code.find(self.right) if self.start is None else self.start
         unique = self.start is not None or code.count(self.right) == 1
         if not unique or not code.startswith(self.right, start):
             raise SystemExit(f"{self.file} must contain {self.right!r} once. Change the mutant.")
@@ -58,8 +58,8 @@ MUTANTS = (
     Mutant("theory/banzhaf.py", "(game, scores, error)", "(game, scores, 0 * error)"),
     Mutant(
         "sampling/masks.py",
-        "(place > last_removed[:, None])",
-        "(place >= last_removed[:, None])",
+        "(keys > last_removed[:, None])",
+        "(keys >= last_removed[:, None])",
     ),
     Mutant(
         "models/attention/classifier.py",
