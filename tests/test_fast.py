@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -50,8 +51,8 @@ def run_fast(checkout, *arguments):
     }
     command = [checkout / "scripts" / "test", "--fast", *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    outcomes = [line.split() for line in done.stdout.splitlines() if line.startswith("tests/")]
-    return done.returncode, {name.rpartition("::")[2] for name, *_ in outcomes}
+    names = re.findall(r"^tests/\S+::(\w+) (?:PASSED|FAILED)", done.stdout, re.M)
+    return done.returncode, set(names)
 
 
 @pytest.mark.parametrize(
