@@ -1,6 +1,6 @@
 """The search for anchors of models that are called, beside the beam search of version 0.3.
 
-python benchmarks/anchor_search.py [--minilm FOLDER]
+python reproduction/studies/anchor_search.py [--minilm FOLDER]
 
 Rule, written before the first run: the new search replaces the old one if in every cell, with as
 many calls as the old one used on the same text,
@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from anchor_beam_search import BeamSettings, find_anchor_by_beam
+from linear import fitted
+from measuring import on_cores
+from results import Measure, command_line, report
 
 import limelight
-from anchor_beam_search import BeamSettings, find_anchor_by_beam
 from limelight import Model
 from limelight.explainers import prepare_batch
 from limelight.explainers.anchors import read_prediction
@@ -28,11 +31,8 @@ from limelight.sampling.anchors import AnchorSearchSettings, KeepsPrediction, fi
 from limelight.sampling.masks import draw_coin_masks
 from limelight_reproduction.collapsed_folder import load_collapsed
 from limelight_reproduction.setting import BUNDLED_MODEL
-from linear import fitted
-from measuring import on_cores
-from results import Measure, command_line, report
 
-MINILM = Path(__file__).resolve().parents[2] / "shared" / "models" / "minilm-imdb"
+MINILM = Path(__file__).resolve().parents[3] / "shared" / "models" / "minilm-imdb"
 TEXTS = 40
 LIMITS = (500, 2000)
 BATCH = 50

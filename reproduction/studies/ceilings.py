@@ -1,6 +1,6 @@
 """How tight the proven ceiling is: on texts so short that the best order is known.
 
-python benchmarks/ceilings.py
+python reproduction/studies/ceilings.py
 """
 
 import re
@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from results import Measure, command_line, report
+from reviews import reviews
 
 from limelight.explainers import prepare_batch
 from limelight.models import load
@@ -22,8 +24,6 @@ from limelight.theory.faithfulness import (
     size_extremes,
 )
 from limelight.theory.ratio_game import RatioGame, extract_document, value
-from results import Measure, command_line, report
-from reviews import reviews
 
 SHORTEST, LONGEST = 5, 12  # words
 HEADS = (1, 2, 6)

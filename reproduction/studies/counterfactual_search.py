@@ -1,7 +1,7 @@
 """Counterfactuals of a transformer: sizes with few calls, beside greedy search without a limit.
 
-python benchmarks/counterfactual_search.py                        40 reviews of at most 80 words
-python benchmarks/counterfactual_search.py --words 0 --device cuda    complete reviews on a GPU
+python reproduction/studies/counterfactual_search.py  40 reviews of at most 80 words
+python reproduction/studies/counterfactual_search.py --words 0 --device cuda  complete, on a GPU
 """
 
 import time
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from measuring import on_cores
+from results import Measure, command_line, report
 
 import limelight
 from limelight import Counterfactual, Model
 from limelight.data import read_labeled
 from limelight.models.text_game import TextGame
-from measuring import on_cores
-from results import Measure, command_line, report
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+SHARED = Path(__file__).resolve().parents[3] / "shared"
 MODEL, DATA = SHARED / "models" / "minilm-imdb", SHARED / "data" / "imdb" / "test.parquet"
 SEED = 43
 BUDGETS = (200, 1000)

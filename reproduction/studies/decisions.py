@@ -1,7 +1,7 @@
 """Certified decisions: how many texts are settled, how large the sets are, and how long it takes.
 
-python benchmarks/decisions.py                       500 texts of each data set, one core
-python benchmarks/decisions.py --texts 200 --only paper_imdb
+python reproduction/studies/decisions.py                       500 texts of each data set, one core
+python reproduction/studies/decisions.py --texts 200 --only paper_imdb
 """
 
 import math
@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from linear import FILES, fitted
+from measuring import on_cores
+from results import Measure, command_line, report
 
 import limelight
 from limelight import Model
@@ -21,9 +24,6 @@ from limelight.theory.decisions import certify_removals, find_sufficient_set
 from limelight.theory.ratio_game import RatioGame
 from limelight_reproduction.collapsed_folder import load_collapsed
 from limelight_reproduction.setting import BUNDLED_MODEL
-from linear import FILES, fitted
-from measuring import on_cores
-from results import Measure, command_line, report
 
 SEED = 43
 SECONDS = 1.0  # for a counterfactual

@@ -1,8 +1,8 @@
 """Faithful and plausible: all methods on ERASER's movie reviews, whose rationales people marked.
 
-python benchmarks/eraser.py                                     the shipped model, 199 reviews
-python benchmarks/eraser.py --model FOLDER --name minilm --limit 50 --device cuda
-python benchmarks/eraser.py --pack movies.jsonl.gz              the reviews, for a bare machine
+python reproduction/studies/eraser.py  the shipped model, 199 reviews
+python reproduction/studies/eraser.py --model FOLDER --name minilm --limit 50 --device cuda
+python reproduction/studies/eraser.py --pack movies.jsonl.gz  the reviews, for a bare machine
 python benchmarks/eraser_page.py                                print the tables of the results
 """
 
@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import peak_memory
+from results import Measure, command_line, report
 
 import limelight
 from limelight import Judgment
 from limelight.data import read_rationales, read_texts
 from limelight.models import load
-from measuring import peak_memory
-from results import Measure, command_line, report
 
-MOVIES = Path(__file__).resolve().parents[2] / "shared/data/eraser_movies/test.parquet"
+MOVIES = Path(__file__).resolve().parents[3] / "shared/data/eraser_movies/test.parquet"
 NOT_ORDERS = ("anchors", "interactions")  # rules and pairs: they do not rank words
 STAND_IN = (  # where the reviews are absent: runs, and says nothing
     ("a dull plot and fine actors .", [[2, 6]]),

@@ -1,6 +1,6 @@
 """Which method to trust on images: a six-layer ViT on Fashion-MNIST, patches set to the mean.
 
-    python benchmarks/images.py
+    python reproduction/studies/images.py
 
 Test images evenly spread over the file, whose 7 × 7 patches are joined to a grid (``--grid 7``
 leaves them as they are, and takes ten times as long). ``judge`` removes the patches in the order of
@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+from results import Measure, command_line, report
 
 import limelight
 from limelight.data.images import read_labeled_images
 from limelight.explainers import Lime, Shapley
-from results import Measure, command_line, report
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+SHARED = Path(__file__).resolve().parents[3] / "shared"
 MODEL, DATA = SHARED / "models/vit-mini-fashion", SHARED / "data/fashion_mnist/test.parquet"
 METHODS = ("loo", "lrp", "ig", "gxi", "alpha-avg", "rollout", "generic-attention")
 

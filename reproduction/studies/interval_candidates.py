@@ -1,6 +1,6 @@
 """Which kind of interval holds a share most reliably: the comparison that chose one for ``judge``.
 
-    python benchmarks/interval_candidates.py
+    python reproduction/studies/interval_candidates.py
 
 Populations are those of verdicts.py, of which 1,000 sets of 12, 30 and 60 texts are drawn. The
 rule, written before anything was measured: take the kind whose smallest coverage of a real share at
@@ -11,9 +11,8 @@ texts. ``judge`` uses the studentized bootstrap.
 from collections.abc import Iterator
 
 import numpy as np
-from scipy import stats
-
 from results import Measure, command_line, report
+from scipy import stats
 from verdicts import SHARE_TEXTS, SHARED, Population, real_populations, synthetic_populations
 
 DRAWS = 1999

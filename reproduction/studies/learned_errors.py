@@ -1,6 +1,6 @@
 """How often ±2 standard errors of learned methods hold exact Shapley values, with few texts.
 
-    python benchmarks/learned_errors.py
+    python reproduction/studies/learned_errors.py
 
 Two models whose exact values are known on short texts: a function of words that turn each other
 around, which shows nothing of what it holds, and a small BERT with random weights. Methods are
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from results import Measure, command_line, report
 
 import limelight
-from results import Measure, command_line, report
 
 WORDS = [f"w{i}" for i in range(200)]
 COUNT, PAIRS, SEEDS, NEW = 200, (1, 3), 3, 150
@@ -64,7 +64,7 @@ def turning_model() -> tuple[Any, Texts]:
 
 def small_bert() -> tuple[Any, Texts]:
     """Return the BERT that the tests use, and how its texts are drawn: all words alike."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "models"))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "models"))
     from tiny_transformers import WORDS as VOCABULARY
     from tiny_transformers import tiny
 

@@ -1,27 +1,29 @@
 """What a learned method reaches, with how many texts, from which signals, and how fast.
 
-python benchmarks/learning.py --pack carry     # where there is pyarrow: texts as .jsonl.gz
-python benchmarks/learning.py --curve --model minilm-imdb --texts imdb_train.jsonl.gz \
+python reproduction/studies/learning.py --pack carry  # where there is pyarrow: texts as .jsonl.gz
+python reproduction/studies/learning.py --curve --model minilm-imdb --texts imdb_train.jsonl.gz \
        --held imdb_test.jsonl.gz --output OUT
     share on 110 held-out reviews by number of texts and by signals, together with one pair of
     orders, coverage of ±2 standard errors, values that were shuffled
-python benchmarks/learning.py --speed --model minilm-imdb --texts imdb_train.jsonl.gz --output OUT
-       [--explained 10000]
+python reproduction/studies/learning.py --speed --model minilm-imdb
+       --texts imdb_train.jsonl.gz --output OUT [--explained 10000]
     so many reviews under the method in OUT/method (which --curve writes; else one is learned from
     100 of them), by the model alone, and by two pairs of orders; without a graphics card a few
     reviews will do, since what counts there is how many times as fast it is
-python benchmarks/learning.py --others --output OUT [--sick FOLDER --sick-texts sick.jsonl.gz]
-       [--gpt2 FOLDER --texts imdb_train.jsonl.gz] [--model minilm-imdb --sst2 sst2.jsonl.gz]
+python reproduction/studies/learning.py --others --output OUT
+       [--sick FOLDER --sick-texts sick.jsonl.gz] [--gpt2 FOLDER --texts imdb_train.jsonl.gz]
+       [--model minilm-imdb --sst2 sst2.jsonl.gz]
     pairs of sentences, a language model, and sentences under the method of reviews
-python benchmarks/learning.py --families --output OUT [--vit FOLDER --images fashion.parquet]
-       [--tagger FOLDER --tagged news.jsonl.gz] [--writer FOLDER]
+python reproduction/studies/learning.py --families --output OUT
+       [--vit FOLDER --images fashion.parquet] [--tagger FOLDER --tagged news.jsonl.gz]
+       [--writer FOLDER]
     images, places of a tagger and answers of a language model. The rule, written before anything
     was found: a family is carried over to where, on what was held out, the share is not below that
     of lrp, ±2 standard errors hold 0.93 of the values of 25 pairs, and values that were shuffled
     teach nothing; where one of these fails, the page says so. The tagger is that of tags.py (a
     MobileBERT, whose weights are those of the ONNX file), the language model that of answers.py: a
     text is sixteen facts and a question about one of them, which differs from text to text
-python benchmarks/learning.py --store --output OUT
+python reproduction/studies/learning.py --store --output OUT
     what is in OUT as results/learning.json, of which tables.py makes a table; other rows stay
 
 Values that are drawn stay in OUT, and are not drawn again: fits can be repeated. Results are
@@ -40,6 +42,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from results import STAMP, STUDIES, Measure, machine, stored_measures, versions, write_result
 
 import limelight
 from limelight.explainers import Shapley
@@ -50,7 +53,6 @@ from limelight.progress import ProgressTracker
 from limelight.request import Request, prepare_model
 from limelight.text import token_strings
 from limelight.training import fitting, learning
-from results import RESULTS, STAMP, Measure, machine, stored_measures, versions, write_result
 
 SIZES = (50, 200, 500, 1500)
 ABLATED = (200, 1500)  # texts, with which signals are left out one by one
@@ -126,7 +128,7 @@ def pack(folder: Path) -> None:
     """Write texts as a machine without pyarrow can read them, in random order."""
     import pyarrow.parquet as parquet
 
-    data = Path(__file__).resolve().parents[2] / "shared" / "data"
+    data = Path(__file__).resolve().parents[3] / "shared" / "data"
     wanted = {
         "imdb_train": ("imdb/train.parquet", ["text"], 10_000),
         "imdb_test": ("imdb/test.parquet", ["text"], 2_000),
@@ -625,7 +627,7 @@ def of_families(families: Any) -> Iterator[Measure]:
 
 def store(asked: argparse.Namespace) -> None:
     """Write what was found in OUT as measures; what was measured before and is not there stays."""
-    file = RESULTS / "learning.json"
+    file = STUDIES / "learning.json"
     stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"measures": []}
     rows = {one.id: one for one in stored_measures(stored)}
     of_part = {
@@ -652,7 +654,7 @@ def store(asked: argparse.Namespace) -> None:
             )
     stored |= {
         "benchmark": "learning",
-        "command": "python benchmarks/learning.py --curve …; --speed …; --others …; --store",
+        "command": "learning.py --curve …; --speed …; --others …; --store",
         "smoke": asked.smoke,
         "measures": [row.as_row() for row in rows.values()],
     }

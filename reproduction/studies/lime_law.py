@@ -1,6 +1,6 @@
 """What runs of LIME with the package's penalty and row 0 scatter around.
 
-python benchmarks/lime_law.py
+python reproduction/studies/lime_law.py
 
 Runs with a penalty of 1 and the untouched text as row 0, as the `lime` package has them, written
 here from its description: masks, weights, one ridge regression. For a sentence, a review and a
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from results import Measure, command_line, report
 
 from limelight.sampling.masks import draw_lime_masks
 from limelight.theory.lime import lime
@@ -24,9 +25,8 @@ from limelight.theory.lime_shift import lime_shift, shift_scatter
 from limelight.theory.lime_weights import size_weight
 from limelight.theory.ratio_game import RatioGame, value
 from limelight_reproduction.theory.lime_variance import lime_variance
-from results import Measure, command_line, report
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "theorems"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs" / "theorems"))
 
 SIZES = (200, 1000, 5000)
 WANTED = 0.93

