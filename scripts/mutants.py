@@ -216,6 +216,8 @@ def run_known(copy: Path, numbers: Iterable[int]) -> int:
 def run_random(copy: Path, count: int, seed: int) -> int:
     """Run the tests of the package on random mutants and store the outcomes."""
     options = ["-n", "0", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
+    head = ["git", "rev-parse", "HEAD"]  # of the code that was copied
+    commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
     def run(package: str, mutant: Mutant | None) -> str:
         command = [sys.executable, "-m", "pytest", *options, f"tests/{package}"]
@@ -237,11 +239,8 @@ def run_random(copy: Path, count: int, seed: int) -> int:
         rows.append({**row, "outcome": outcome.partition(" ")[0]})
         print(f"{mutant.file}:{line + 1}: {change}: {outcome}", flush=True)
     counts = Counter(row["outcome"] for row in rows)
-    revision = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    )
     survivors = [row for row in rows if row["outcome"] != "died"]
-    result = {"seed": seed, "commit": revision.stdout.strip(), "limit": LIMIT, **counts}
+    result = {"seed": seed, "commit": commit, "limit": LIMIT, **counts}
     text = json.dumps({**result, "survivors": survivors}, indent=2, ensure_ascii=False)
     part = STORED.with_suffix(".part")
     part.write_text(text + "\n", "utf-8")
