@@ -1,5 +1,7 @@
 """Bounds on errors are sums of products: they grow in proportion to each cause of an error."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from ratio_games import random_game
@@ -26,7 +28,7 @@ def test_values_of_a_mixture_and_their_bounds_are_linear_in_its_weights(factor):
 
 def test_values_and_bounds_are_linear_in_the_outputs_of_the_game():
     game = random_game(3, batch=(1,))
-    larger = game._replace(N0=16 * game.N0, A=16 * game.A, B=16 * game.B)
+    larger = replace(game, N0=16 * game.N0, A=16 * game.A, B=16 * game.B)
     one, other = (mean_marginal_contributions(g, [FAIR_COINS], share=1e-3) for g in (game, larger))
     np.testing.assert_allclose(other.scores, 16 * one.scores, rtol=1e-9)
     np.testing.assert_allclose(other.bound, 16 * one.bound, rtol=1e-9)
