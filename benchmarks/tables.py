@@ -12,6 +12,7 @@ from results_page import results_page
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "results.md"
 ORDER = (
+    "release",
     "prediction",
     "gradients",
     "perturbation",

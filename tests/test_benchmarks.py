@@ -17,6 +17,14 @@ KEYS = {
 MACHINE = {"cpu", "cores", "system", "load", "threads"}
 MEASURE = {"id", "what", "value", "unit", "best", "at_least", "below", "note", "met"}
 IDS = {
+    "release": {
+        "stale_coverage",
+        "coverage_shapley_25",
+        "exact_attention_shapley",
+        "exact_TF-IDF_lime",
+        "violations",
+        "pages_numbers",
+    },
     "prediction": {
         "tokens_strings",
         "tokens_spans",
@@ -103,6 +111,7 @@ IDS = {
     },
 }
 NEEDS = {
+    "release": ("sklearn", "mpmath"),
     "prediction": ("torch",),
     "gradients": ("torch", "captum"),
     "perturbation": ("torch", "lime", "shap"),
