@@ -30,7 +30,7 @@ def release(monkeypatch):
 def test_a_sampler_that_changed_since_its_measurement_is_named(release, monkeypatch):
     cells = release.stored_cells("coverage")
     few = {id: cell for id, cell in cells.items() if id.startswith("banzhaf_300_")}
-    monkeypatch.setattr(release, "stored_cells", lambda study: few)
+    monkeypatch.setattr(release, "stored_cells", lambda _: few)
     (measure,) = release.stale_cells(("coverage",))
     assert (measure.value, measure.met) == (0, True)
     explain = limelight.explain
@@ -60,6 +60,7 @@ def test_errors_that_are_too_small_miss_the_coverage(release, monkeypatch):
     assert not measure.met
 
 
+@pytest.mark.slow
 def test_a_wrong_score_is_outside_of_what_is_allowed(release, monkeypatch):
     verify = limelight.verify
 
