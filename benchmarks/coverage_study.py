@@ -706,9 +706,10 @@ def _owen(arguments: Any) -> None:
     report("coverage_owen_cuda", list(found), arguments, data="20 reviews of IMDB, 4 seeds each")
 
 
-def coverage(method: Method, family: Family, games: int, seeds: int) -> Found:
+def coverage(method: Method, family: Family, games: int, seeds: int, *, first: int = 0) -> Found:
     """Return how often the exact value lies within two standard errors, over words or pairs."""
-    rows = [row for number in range(games) for row in _runs(method, family, number, seeds)]
+    numbers = range(first, first + games)
+    rows = [row for number in numbers for row in _runs(method, family, number, seeds)]
     held, noticed, errors, widths = np.array(rows).T
     width = math.sqrt(widths.mean() / max(errors.mean(), 1e-300))
     means = (held.mean(), noticed.mean(), np.maximum(held, noticed).mean())

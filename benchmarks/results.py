@@ -6,6 +6,7 @@ __all__ = [
     "Measure",
     "cold",
     "command_line",
+    "find_result",
     "machine",
     "markdown",
     "measured_with",
@@ -33,6 +34,7 @@ from limelight.provenance import describe_stamps, source_stamp
 from measuring import Usage
 
 RESULTS = Path(__file__).parent / "results"
+STUDIES = Path(__file__).parents[1] / "reproduction" / "studies" / "results"
 STAMP = source_stamp()  # of the code that was loaded: it may be edited while a benchmark runs
 _PACKAGES = (
     "numpy",
@@ -93,7 +95,9 @@ def command_line(about: str) -> argparse.ArgumentParser:
     """Return the arguments that every benchmark has."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--smoke", action="store_true", help="run everything once on tiny inputs")
-    parser.add_argument("--output", type=Path, help="JSON file (default: benchmarks/results)")
+    parser.add_argument(
+        "--output", type=Path, help="JSON file (default: in results beside the program)"
+    )
     return parser
 
 
@@ -116,7 +120,8 @@ def report(
         "measures": [measure.as_row() for measure in measures],
     }
     _show(found)
-    output = arguments.output or (None if arguments.smoke else RESULTS / f"{name}.json")
+    results = Path(sys.argv[0]).resolve().parent / "results"
+    output = arguments.output or (None if arguments.smoke else results / f"{name}.json")
     if output is not None:
         write_result(output, found)
 
@@ -127,10 +132,16 @@ def write_result(path: Path, found: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def find_result(name: str) -> Path:
+    """Return the file of a stored result of a benchmark or a study."""
+    study = STUDIES / f"{name}.json"
+    return study if study.exists() else RESULTS / f"{name}.json"
+
+
 def read_result(name: str) -> dict[str, Any]:
-    """Return the stored result of a benchmark."""
-    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    return found
+    """Return the stored result of a benchmark or a study."""
+    content: dict[str, Any] = json.loads(find_result(name).read_text(encoding="utf-8"))
+    return content
 
 
 def stored_measures(found: Mapping[str, Any]) -> list[Measure]:
@@ -195,10 +206,12 @@ def _number(x: float) -> str:
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """Return the table of a JSON file as Markdown."""
-    rows = [list(_HEAD), ["---", "---:", "---:", "---", "---:", "---", "---"]]
-    rows += [_cells(measure) for measure in found["measures"]]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    """Return the measures of a result as a table in Markdown: what, value and target."""
+    rows = ["| measure | value | target |", "| --- | ---: | ---: |"]
+    for what, value, _, unit, target, met, _ in map(_cells, found["measures"]):
+        missed = ", missed" if met == "NO" else ""
+        rows.append(f"| {what} | {value}{f' {unit}' if unit else ''} | {target}{missed} |")
+    return "\n".join(rows)
 
 
 def _show(found: dict[str, Any]) -> None:

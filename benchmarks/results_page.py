@@ -1,10 +1,9 @@
-"""The results page of the documentation: the tables that readers need, from the stored results.
+"""The results page of the documentation: the tables that readers need, and all measurements.
 
-`python benchmarks/tables.py` writes it to docs/reference/results.md, and every measurement to
-docs/reference/measurements.md.
+`python benchmarks/tables.py` writes it to docs/reference/results.md from the stored results.
 """
 
-__all__ = ["measurements_page", "results_page"]
+__all__ = ["results_page"]
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from collections.abc import Callable, Sequence
 from cluster_cost import cost_table
 from drives import drives_table
 from eraser_page import eraser_tables
-from results import RESULTS, markdown, measured_with, read_result
+from results import find_result, markdown, measured_with, read_result
 from transformer_table import transformer_table
 
 GENERATED = "<!-- generated -->\n"
@@ -64,6 +63,19 @@ LONG_DOCUMENT_METHODS = {
     "lime on sentences": "lime on sentences",
     "loo": "loo of every word",
 }
+TIMES = """
+- A time is the median of several repeats, in processor time of one thread, or wall time on a GPU.
+- Compared programs run in turn. Cold starts run seven times with warm file caches.
+- Peak memory is VmHWM.
+- `prediction` compares with a torch module in float32, in the fastest of three batch sizes.
+- `lime` and `shap` get the tokens of the median review. Removed tokens become UNK. `lime` \
+explains positions with 5,000 samples and all features. `shap` uses its defaults for text.
+- In `huggingface`, each package explains the same logit of the same reviews, with a batched \
+predict function. limelight scores the features that `lime` scores.
+- A distance compares scores with 25,000 samples of the same definition, for three reviews. \
+captum's LIME has 12,500. `shap` has none, because it computes Owen values.
+- "Same standard error" is the ratio of times multiplied by the ratio of variances.
+"""
 LEARNED_ROWS = {
     "50 texts": ("learned from 50 texts", "1"),
     "200 texts": ("learned from 200 texts", "1"),
@@ -76,8 +88,8 @@ LEARNED_ROWS = {
 }
 
 
-def results_page() -> str:
-    """Return the whole results page in Markdown."""
+def results_page(order: Sequence[str]) -> str:
+    """Return the results page in Markdown, with the measurements in an order of their names."""
     sections: list[tuple[str, str, Callable[[], str]]] = [
         ("Speed", "", speed_table),
         ("Faithfulness of all methods", "faithfulness", shares_table),
@@ -103,30 +115,28 @@ def results_page() -> str:
         "# Results of all benchmarks\n",
         "This page holds the measured numbers of the documentation. Each table names the version "
         "and the commit of limelight that measured it. A share of 0 is a random order of the "
-        "features, and 1 is the best order. The numbers in brackets are 95 % intervals. All other "
-        "measurements are on the page [All measurements](measurements.md).\n",
+        "features, and 1 is the best order. The numbers in brackets are 95 % intervals. "
+        "[All measurements](#measurements) follow these tables.\n",
     ]
     for title, anchor, table in sections:
         mark = f'<a id="{anchor}"></a>\n\n' if anchor else ""
         parts.append(f"{mark}## {title}\n\n{table().strip()}\n")
-    return "\n".join(parts)
+    return "\n".join([*parts, *measurement_tables(order)])
 
 
-def measurements_page(order: Sequence[str]) -> str:
-    """Return a page with every stored measurement, one section for each benchmark."""
+def measurement_tables(order: Sequence[str]) -> list[str]:
+    """Return a section with every stored measurement, one table for each result."""
     parts = [
-        GENERATED,
-        "# All measurements\n",
-        "Every number that a benchmark stored, with its command, machine and version. The page "
-        "[Results](results.md) has the tables that most readers need.\n",
+        '<a id="measurements"></a>\n\n## All measurements\n',
+        "Each table is named after its stored result, in `benchmarks/results` or "
+        "`reproduction/studies/results`. The files also have the best repeats, notes and versions. "
+        "Times are measured as follows:",
+        TIMES,
     ]
-    for name in order:
-        if (RESULTS / f"{name}.json").exists():
-            result = read_result(name)
-            parts.append(
-                f"## {name}\n\n{_circumstances(name, result)}\n\n{markdown(result).strip()}\n"
-            )
-    return "\n".join(parts)
+    for name in filter(lambda name: find_result(name).exists(), order):
+        result = read_result(name)
+        parts.append(f"### {name}.json\n\n{_circumstances(name, result)}\n\n{markdown(result)}\n")
+    return parts
 
 
 # --- tables -------------------------------------------------------------------------------------
@@ -477,14 +487,7 @@ def _find(value: dict[str, float], method: str, calls: int, kind: str) -> float 
 
 
 def _circumstances(name: str, result: dict) -> str:
-    """Describe the command, machine, data and versions of a benchmark."""
-    machine, date = result["machine"], result["date"][:16].replace("T", " ")
-    parts = [
-        f"`{result['command']}`, {date} UTC",
-        *([result["device"]] if "device" in result else []),
-        f"{machine['cpu']}, {machine['cores']} cores"
-        + (f", load {load} when it ended" if (load := machine["load"]) is not None else ""),
-        result["data"],
-        ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
-    ]
-    return ". ".join(parts) + f". {measured_with(name)}"
+    """Describe the command, machine and data of a result."""
+    machine, date = result["machine"], result["date"][:10]
+    device = result.get("device", f"{machine['cpu']}, {machine['cores']} cores")
+    return f"`{result['command']}`, {date}. {device}. {result['data']}. {measured_with(name)}"

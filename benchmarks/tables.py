@@ -1,17 +1,18 @@
-"""Write the pages of the documentation that hold benchmark results, from the stored JSON files.
+"""Write the page of the documentation that has the results of benchmarks and studies.
 
 python benchmarks/tables.py            write
-python benchmarks/tables.py --check    fail if a page differs from the files
+python benchmarks/tables.py --check    fail if the page differs from the files
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from results_page import measurements_page, results_page
+from results_page import results_page
 
-REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "results.md"
 ORDER = (
+    "release",
     "prediction",
     "gradients",
     "perturbation",
@@ -69,17 +70,15 @@ ORDER = (
 
 
 def main() -> None:
-    """Write the pages, or check them."""
+    """Write the page, or check it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     is_check = parser.parse_args().check
-    pages = {"results.md": results_page(), "measurements.md": measurements_page(ORDER)}
-    for name, text in pages.items():
-        path = REFERENCE / name
-        if is_check and (not path.exists() or path.read_text(encoding="utf-8") != text):
-            sys.exit(f"{path.name} differs from the stored results. Run benchmarks/tables.py.")
-        if not is_check:
-            path.write_text(text, encoding="utf-8")
+    text = results_page(ORDER)
+    if not is_check:
+        PAGE.write_text(text, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+        sys.exit(f"{PAGE.name} differs from the stored results. Run benchmarks/tables.py.")
 
 
 if __name__ == "__main__":

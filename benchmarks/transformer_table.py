@@ -2,7 +2,7 @@
 
 __all__ = ["transformer_table"]
 
-from results import RESULTS, Measure, measured_with, read_result, stored_measures
+from results import Measure, find_result, measured_with, read_result, stored_measures
 
 _SHARES = "judging_cuda_every"
 _TIMES = {
@@ -29,12 +29,12 @@ def transformer_table() -> str:
             *(_seconds(found.get(f"{name} seconds")) for found in shown.values()),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    names = [name for name in (_SHARES, *_TIMES.values()) if (RESULTS / f"{name}.json").exists()]
+    names = [name for name in (_SHARES, *_TIMES.values()) if find_result(name).exists()]
     return "\n" + "\n".join(lines) + f"\n\n{measured_with(*names)}\n\n"
 
 
 def _measures(name: str) -> dict[str, Measure]:
-    if not (RESULTS / f"{name}.json").exists():
+    if not find_result(name).exists():
         return {}
     return {one.id: one for one in stored_measures(read_result(name))}
 

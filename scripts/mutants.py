@@ -1,36 +1,65 @@
 #!/usr/bin/env python3
-"""Ten wrong lines in ten packages: each must make ``scripts/test --fast`` fail.
+"""Change single lines of the code, and check that the tests fail.
 
-The working tree is copied, and in the copy one line at a time is made wrong. Numbers choose some of
-the mutants: ``scripts/mutants.py 3 7``. Without any, the copy as it is must pass first.
+Ten known mutants, which ``scripts/test --fast`` must find. Numbers choose some of them::
+
+    scripts/mutants.py
+    scripts/mutants.py 3 7
+
+Random mutants of three packages. The tests of the package run with ``-x`` and a limit in seconds.
+The seed and all mutants are stored in ``scripts/mutants.json``::
+
+    scripts/mutants.py --random 60 --seed 47
+
+The working tree is copied, and the copy is changed. At the start the copy must pass as it is.
 """
 
+import argparse
+import ast
+import json
 import os
+import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
+STORED = ROOT / "scripts" / "mutants.json"
+PACKAGES = ("theory", "sampling", "judging")
+LIMIT = 60  # seconds per random mutant
 
 
 class Mutant(NamedTuple):
-    """A piece of code that stands once in a file of ``src/limelight``, and a wrong one."""
+    """A part of a file of ``src/limelight`` and its wrong replacement."""
 
     file: str
     right: str
     wrong: str
+    start: int | None = None  # position in the file, if the part occurs several times
+
+    def apply(self, code: str) -> str:
+        """Return the code of the file with the replacement."""
+        start = code.find(self.right) if self.start is None else self.start
+        unique = self.start is not None or code.count(self.right) == 1
+        if not unique or not code.startswith(self.right, start):
+            raise SystemExit(f"{self.file} must contain {self.right!r} once. Change the mutant.")
+        return code[:start] + self.wrong + code[start + len(self.right) :]
 
 
 MUTANTS = (
     Mutant("theory/banzhaf.py", "(game, scores, error)", "(game, scores, 0 * error)"),
     Mutant(
         "sampling/masks.py",
-        "(place > last_removed[:, None])",
-        "(place >= last_removed[:, None])",
+        "(keys > last_removed[:, None])",
+        "(keys >= last_removed[:, None])",
     ),
     Mutant(
         "models/attention/classifier.py",
@@ -55,19 +84,202 @@ MUTANTS = (
 )
 
 
+# Operators and names, each with its wrong replacement.
+SWAPS = {
+    "+": "-", "-": "+", "*": "/", "/": "*", "//": "/", "%": "//", "**": "*", "@": "*",
+    "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "is": "is not",
+    "is not": "is", "in": "not in", "not in": "in", "and": "or", "or": "and", "&": "|", "|": "&",
+    "min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "sum": "mean",
+    "mean": "sum", "any": "all", "all": "any", "argmax": "argmin", "argmin": "argmax",
+    "cumsum": "cumprod", "zeros": "ones", "ones": "zeros", "exp": "expm1", "log": "log1p",
+    "log1p": "log", "expm1": "exp", "floor": "ceil", "ceil": "floor", "True": "False",
+    "False": "True",
+}  # fmt: skip
+_OPERATORS = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**", ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.Lt: "<", ast.LtE: "<=",
+    ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is", ast.IsNot: "is not",
+    ast.In: "in", ast.NotIn: "not in", ast.And: "and", ast.Or: "or",
+}  # fmt: skip
+
+
+def list_mutants(file: str, code: str) -> list[Mutant]:
+    """List all mutants of a file that change the operator, name or number at one position."""
+    lines = code.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+
+    def position(row: int, column: int) -> int:
+        return starts[row - 1] + len(lines[row - 1].encode()[:column].decode())
+
+    def begin(node: ast.expr) -> int:
+        return position(node.lineno, node.col_offset)
+
+    def end(node: ast.expr) -> int:
+        return position(node.end_lineno or 0, node.end_col_offset or 0)
+
+    found = []
+    for node in _walk_code(ast.parse(code)):
+        for operator, left, right in _operators(node):
+            gap = code[end(left) : begin(right)]
+            if operator in gap and "#" not in gap:
+                start = end(left) + gap.index(operator)
+                found.append(Mutant(file, operator, SWAPS[operator], start))
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            text = code[begin(node) : end(node)]
+            number = str(node.value + 1) if not isinstance(node.value, bool) else ""
+            found.append(Mutant(file, text, SWAPS.get(text, number), begin(node)))
+        elif isinstance(node, ast.Attribute) and node.attr in SWAPS:
+            found.append(Mutant(file, node.attr, SWAPS[node.attr], end(node) - len(node.attr)))
+        elif isinstance(node, ast.Name) and node.id in SWAPS:
+            found.append(Mutant(file, node.id, SWAPS[node.id], begin(node)))
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Invert | ast.Not):
+            text = {ast.USub: "-", ast.Invert: "~", ast.Not: "not"}[type(node.op)]
+            found.append(Mutant(file, text, " " * len(text), begin(node)))
+    return found
+
+
+def _walk_code(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield all nodes except those of annotations and of messages."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns") or isinstance(value, ast.JoinedStr):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
+                yield from _walk_code(child)
+
+
+def _operators(node: ast.AST) -> Iterator[tuple[str, ast.expr, ast.expr]]:
+    """Yield each operator of a node with the expressions on its left and right."""
+    operators: Sequence[ast.AST]
+    if isinstance(node, ast.BinOp):
+        operators, operands = [node.op], [node.left, node.right]
+    elif isinstance(node, ast.Compare):
+        operators, operands = node.ops, [node.left, *node.comparators]
+    elif isinstance(node, ast.BoolOp):
+        operators, operands = [node.op] * (len(node.values) - 1), node.values
+    elif isinstance(node, ast.AugAssign):
+        operators, operands = [node.op], [node.target, node.value]
+    else:
+        return
+    for operator, (left, right) in zip(operators, pairwise(operands), strict=True):
+        if type(operator) in _OPERATORS:
+            yield _OPERATORS[type(operator)], left, right
+
+
+def draw_mutants(root: Path, count: int, seed: int) -> list[Mutant]:
+    """Draw lines of the packages without replacement, and a mutant of each line."""
+    by_line: dict[tuple[str, int], list[Mutant]] = {}
+    for package in PACKAGES:
+        for path in sorted((root / "src" / "limelight" / package).glob("*.py")):
+            code, file = path.read_text("utf-8"), f"{package}/{path.name}"
+            for mutant in list_mutants(file, code):
+                line = code.count("\n", 0, mutant.start)
+                by_line.setdefault((file, line), []).append(mutant)
+    rng = random.Random(seed)
+    return [rng.choice(by_line[line]) for line in rng.sample(sorted(by_line), count)]
+
+
 def main() -> int:
-    """Try the mutants and say of each whether it died; return 0 if all did."""
-    chosen = [int(number) for number in sys.argv[1:]] or range(len(MUTANTS) + 1)
-    survived = []
+    """Run the mutants and print their outcomes. Return 0 if each known mutant died."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("numbers", nargs="*", type=int, help="known mutants, 0 for none")
+    parser.add_argument("--random", type=int, metavar="COUNT", help="draw mutants at random")
+    parser.add_argument("--seed", type=int, default=47)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "limelight"
         _copy(copy)
-        for number in chosen:
-            mutant = MUTANTS[number - 1] if number else None
-            if not _as_wanted(copy, mutant, f"{number} {mutant.file if mutant else 'no mutant'}"):
-                survived.append(number)
-    print(f"not as wanted: {survived}" if survived else "all as wanted")
-    return 1 if survived else 0
+        if options.random:
+            return run_random(copy, options.random, options.seed)
+        return run_known(copy, options.numbers or range(len(MUTANTS) + 1))
+
+
+def run_known(copy: Path, numbers: Iterable[int]) -> int:
+    """Run ``scripts/test --fast`` on known mutants. Return 0 if only the mutants fail."""
+    unexpected = []
+    command = [str(copy / "scripts" / "test"), "--fast", "-x"]
+    for number in numbers:
+        mutant = MUTANTS[number - 1] if number else None
+        outcome = run_tests(copy, mutant, command)
+        print(f"{number} {mutant.file if mutant else 'no mutant'}: {outcome}", flush=True)
+        if not outcome.startswith("died" if mutant else "survived"):
+            unexpected.append(number)
+    print(f"unexpected: {unexpected}" if unexpected else "all as expected")
+    return 1 if unexpected else 0
+
+
+def run_random(copy: Path, count: int, seed: int) -> int:
+    """Run the tests of the package on random mutants and store the outcomes."""
+    options = ["-n", "0", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
+    head = ["git", "rev-parse", "HEAD"]  # of the code that was copied
+    commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+    def run(package: str, mutant: Mutant | None) -> str:
+        command = [sys.executable, "-m", "pytest", *options, f"tests/{package}"]
+        return run_tests(copy, mutant, command, limit=LIMIT)
+
+    for package in PACKAGES:
+        outcome = run(package, None)
+        print(f"{package} without a mutant: {outcome}", flush=True)
+        if not outcome.startswith("survived"):
+            return 1
+    rows: list[dict[str, object]] = []
+    for mutant in draw_mutants(copy, count, seed):
+        outcome = run(mutant.file.partition("/")[0], mutant)
+        code = (copy / "src" / "limelight" / mutant.file).read_text("utf-8")
+        line = code.count("\n", 0, mutant.start)
+        source = code.splitlines()[line].strip()
+        change = f"{mutant.right.strip()} → {mutant.wrong.strip()}"
+        row = {"file": mutant.file, "line": line + 1, "source": source, "change": change}
+        rows.append({**row, "outcome": outcome.partition(" ")[0]})
+        print(f"{mutant.file}:{line + 1}: {change}: {outcome}", flush=True)
+    counts = Counter(row["outcome"] for row in rows)
+    survivors = [row for row in rows if row["outcome"] != "died"]
+    result = {"seed": seed, "commit": commit, "limit": LIMIT, **counts}
+    text = json.dumps({**result, "survivors": survivors}, indent=2, ensure_ascii=False)
+    part = STORED.with_suffix(".part")
+    part.write_text(text + "\n", "utf-8")
+    part.replace(STORED)
+    print(f"{dict(counts)}: see {STORED.relative_to(ROOT)}")
+    return 0
+
+
+def run_tests(
+    copy: Path, mutant: Mutant | None, command: list[str], limit: float | None = None
+) -> str:
+    """Run tests on the copy with a mutant, and describe the outcome.
+
+    A mutant is dead if a test failed, or if all tests of its module could not be imported.
+    """
+    if mutant:
+        file = copy / "src" / "limelight" / mutant.file
+        file.write_text(mutant.apply(file.read_text("utf-8")), "utf-8")
+    start = time.monotonic()
+    paths = os.pathsep.join([str(copy / "src"), str(copy / "reproduction" / "src")])
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": paths}
+    process = subprocess.Popen(
+        command, cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        output, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # the tests and the processes that they started
+        output = process.communicate()[0]
+    subprocess.run(["git", "checkout", "-q", "."], cwd=copy, check=True)
+    first = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))][:1]
+    if process.returncode < 0:
+        outcome = "timeout"
+    elif process.returncode == 0:
+        outcome = "survived"
+    else:  # an interrupt, or no tests at all, is no death
+        outcome = "died" if first else f"status {process.returncode}"
+    return f"{outcome} after {time.monotonic() - start:.0f} s {' '.join(first)}"
 
 
 def _copy(copy: Path) -> None:
@@ -78,33 +290,11 @@ def _copy(copy: Path) -> None:
         if (ROOT / name).exists():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, copy / name)
+    if (data := ROOT.parent / "shared").exists():
+        (copy.parent / "shared").symlink_to(data.resolve())
     author = ["-c", "user.name=mutants", "-c", "user.email=mutants@example.org"]
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "As it is"]):
         subprocess.run(["git", *author, *command], cwd=copy, check=True)
-
-
-def _as_wanted(copy: Path, mutant: Mutant | None, name: str) -> bool:
-    """Run the quick tests on a mutant, or without one; say whether they saw what they must."""
-    file = copy / "src" / "limelight" / mutant.file if mutant else None
-    if file is not None and mutant is not None:
-        code = file.read_text("utf-8")
-        if code.count(mutant.right) != 1:
-            print(f"{name}: {mutant.right!r} must stand there once; choose another mutant")
-            return False
-        file.write_text(code.replace(mutant.right, mutant.wrong), "utf-8")
-    start = time.monotonic()
-    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": ""}
-    # Stop at the first failure: it is all that a mutant is asked for.
-    command = [copy / "scripts" / "test", "--fast", "-x"]
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
-    subprocess.run(["git", "checkout", "-q", "."], cwd=copy, check=True)
-    first = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))][:1]
-    died = done.returncode != 0 and bool(first)  # not an interrupt or no tests at all
-    outcome = (
-        "died" if died else "survived" if done.returncode == 0 else f"status {done.returncode}"
-    )
-    print(f"{name}: {outcome} after {time.monotonic() - start:.0f} s {' '.join(first)}", flush=True)
-    return died if mutant else done.returncode == 0
 
 
 if __name__ == "__main__":

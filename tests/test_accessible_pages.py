@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="a run is stored with pyarrow (extra data)")
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
-from docs_site.paper_page import paper_page
+from live_pages import paper_page
 
 import limelight
 from limelight.live import live_page

@@ -17,6 +17,14 @@ KEYS = {
 MACHINE = {"cpu", "cores", "system", "load", "threads"}
 MEASURE = {"id", "what", "value", "unit", "best", "at_least", "below", "note", "met"}
 IDS = {
+    "release": {
+        "stale_coverage",
+        "coverage_shapley_25",
+        "exact_attention_shapley",
+        "exact_TF-IDF_lime",
+        "violations",
+        "pages_numbers",
+    },
     "prediction": {
         "tokens_strings",
         "tokens_spans",
@@ -77,8 +85,6 @@ IDS = {
     },
     "samplers": {"synthetic_16_10", "synthetic_6_4", "rule_False", "held_False"},
     "certain_ranks": {"orders_25_AND_of_3", "until_3_ties", "cells", "reviews_top3_10"},
-    "lime_law": {"sentence_200_held_penalised", "uneven_200_scatter"},
-    "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
     "linear": {"imdb_lime", "imdb_shapley", "ag_news_sampled_ratio", "imdb_sampled_lime"},
     "linear_coefficients": {
         "imdb_ratio",
@@ -105,6 +111,7 @@ IDS = {
     },
 }
 NEEDS = {
+    "release": ("sklearn", "mpmath"),
     "prediction": ("torch",),
     "gradients": ("torch", "captum"),
     "perturbation": ("torch", "lime", "shap"),
@@ -127,12 +134,11 @@ SCRIPTS = {
     "coverage_context_cite": "coverage_study",
     "extreme_games": "extreme_games",
     "faithfulness_per_second_deep": "faithfulness_per_second",
-    "lime_law": "lime_law",
 }
 
 # Quick ones, and one that starts processes; what the others measure has tests of its own.
 # BENCHMARKS=all runs every one, which takes minutes, most of them in other packages.
-USUAL = {"corpus_cpu", "ceilings", "extreme_games", "walk"}
+USUAL = {"corpus_cpu", "extreme_games", "walk"}
 CHOSEN = [name for name in IDS if name in USUAL or os.environ.get("BENCHMARKS") == "all"]
 
 
@@ -202,7 +208,6 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
         "prediction": {"prediction_difference_float64": 1e-12},
         "gradients": {"g-l1_difference": 1e-12, "gxi_difference": 1e-12},
         "corpus_cpu": {"corpus_difference_1e-09": 1},
-        "ceilings": {"shipped_above": 1e-9, "random_2_above": 1e-9, "random_6_chance": 1e-6},
     }
     for id, most in exact.get(name, {}).items():
         assert values[id] <= most, id

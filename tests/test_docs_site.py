@@ -2,110 +2,151 @@
 
 import importlib.util
 import json
+import os
 import re
+import shutil
 import subprocess
+import sys
 import zipfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from docs_site.__main__ import LIVE, PAPER, build, with_live_pages
-from docs_site.built_pages import faults, read
-from docs_site.formulas import FormulaError, install_katex, render_formulas
-from docs_site.llms import FULL_TEXT, LIST, expand_directives, first_paragraph
-from docs_site.navigation import list_pages, read_sections
-from docs_site.paper_page import FIGURES, paper_page
-from docs_site.search import SEARCH_LAST, SYNONYMS, SearchError, patch_script, rank, rank_search
-from docs_site.settings import settings
-from docs_site.staging import placed, rewritten
-from docs_site.versions import publish, write_versions, zipped
+from docs_site.__main__ import (
+    CONFIG,
+    NPM,
+    patch_script,
+    publish,
+    rank_search,
+    site_path,
+    stage,
+    write_zip,
+)
+from live_pages import FIGURES, LIVE, PAPER, add_frames, paper_page
+from llms import expand_directives, first_paragraph, list_pages
 
 import limelight
 from limelight.live.live_page import METHODS_SHOWN
 
 from browsing import wait_until, watched_page
+from site_faults import Page, find_faults
 
 ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = set(DOCS.rglob("*.md"))
+OUTSIDE = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "benchmarks/README.md",
+    "src/limelight/shipped/imdb/MODEL_CARD.md",
+)
+RANKS, SEARCH_LAST = CONFIG["search"]["ranks"], 3
+SYNONYMS = CONFIG["search"]["synonyms"]
 
 
 def test_the_navigation_lists_every_page_once():
-    counts = Counter(page for section in read_sections() for page in section.pages)
-    assert [page.name for page, times in counts.items() if times > 1] == []
-    assert {page.relative_to(ROOT) for page in list_pages() - set(counts)} == set()
-    assert [page for page in counts if not page.is_file()] == []
+    counts = Counter(page for _, page in list_pages(CONFIG["project"]["nav"]))
+    assert [page for page, times in counts.items() if times > 1] == []
+    sources = {*PAGES, *(ROOT / name for name in OUTSIDE)}
+    assert set(counts) == {site_path(source).as_posix() for source in sources}
 
 
 def test_the_home_page_links_every_guide():
     """On GitHub there is no navigation, so README leads to the list of the home page."""
-    home = (ROOT / "docs/index.md").read_text("utf-8")
-    linked = {(ROOT / "docs" / page).resolve() for page in re.findall(r"\]\(([^)]+\.md)\)", home)}
+    home = (DOCS / "index.md").read_text("utf-8")
+    linked = {(DOCS / page).resolve() for page in re.findall(r"\]\(([^)]+\.md)\)", home)}
     folders = ("docs", "tutorials", "how-to", "explanation", "reference")
-    guides = {page for page in list_pages() if page.parent.name in folders}
+    guides = {page for page in PAGES if page.parent.name in folders} - {DOCS / "index.md"}
     assert {page.name for page in guides - linked} == {"reproduction.md"}  # behind its summary
 
 
-def test_a_section_has_pages_and_groups_of_pages(tmp_path):
-    navigation = tmp_path / "navigation.toml"
-    navigation.write_text(
-        '[[section]]\ntitle = "Start"\npages = [{ "A page" = "a.md" }]\n'
-        '[[section.group]]\ntitle = "Cats"\npages = [{ "Tom" = "cats/tom.md" }]\n'
-    )
-    (section,) = read_sections(navigation)
-    assert section.entries == (("A page", tmp_path / "a.md"),)
-    assert section.groups == (("Cats", (("Tom", tmp_path / "cats/tom.md"),)),)
-    assert section.pages == (tmp_path / "a.md", tmp_path / "cats/tom.md")
-
-
 @pytest.fixture(scope="module")
-def katex():
-    try:
-        return install_katex()
-    except (FormulaError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"KaTeX is not there: {error}")
+def site(tmp_path_factory):
+    """The site as the command builds it."""
+    if importlib.util.find_spec("zensical") is None:
+        pytest.skip("zensical is not installed (extra docs)")
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    folder = tmp_path_factory.mktemp("documentation")
+    paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": paths}
+    subprocess.run([ROOT / "scripts/docs", folder], env=environment, check=True)
+    return folder / "site"
 
 
-def test_formulas_are_rendered_inline_and_displayed(katex):
-    page = Path("a.html")
+def render_formulas(folder, body):
+    (folder / "a.html").write_text(body)
+    script = ROOT / "scripts/docs_site/formulas.js"
+    done = subprocess.run(
+        ["node", script, NPM / "katex", folder], stderr=subprocess.PIPE, encoding="utf-8"
+    )
+    return done.returncode, done.stderr, (folder / "a.html").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_formulas_are_rendered_inline_and_displayed(site, tmp_path):
     text = (
         '<p><span class="arithmatex">\\(x_1 &lt; 2\\)</span></p>'
         '<div class="arithmatex">\n\\[\\sum_k x_k\\]\n</div>'
     )
-    rendered = render_formulas({page: text})[page]
+    status, _, rendered = render_formulas(tmp_path, text)
+    assert status == 0
     assert rendered.count('class="katex"') == 2
     assert rendered.count('class="katex-display"') == 1
+    assert "&lt;</span>" in rendered
     assert "arithmatex" not in rendered
 
 
-def test_a_formula_that_cannot_be_read_is_named_with_its_page(katex):
+@pytest.mark.slow
+def test_a_formula_that_cannot_be_read_is_named_with_its_page(site, tmp_path):
     broken = r'<span class="arithmatex">\(\frac{1\)</span>'
-    with pytest.raises(FormulaError, match=r"a\.html: \\frac\{1 "):
-        render_formulas({Path("a.html"): broken})
+    status, message, _ = render_formulas(tmp_path, broken)
+    assert status == 1
+    assert message.startswith(r"a.html: \frac{1 (")
 
 
-def test_links_out_of_docs_are_turned_inwards():
-    card = ROOT / "src/limelight/shipped/imdb/MODEL_CARD.md"
-    assert placed(card) == Path("project/src/limelight/shipped/imdb/MODEL_CARD.md")
-    assert placed(ROOT / "benchmarks/README.md") == Path("project/benchmarks/overview.md")
-    text, met = rewritten(ROOT / "docs/how-to/train.md")
-    assert "](../project/src/limelight/shipped/imdb/MODEL_CARD.md)" in text
-    assert card in met
-    text, _ = rewritten(ROOT / "CONTRIBUTING.md")
+@pytest.mark.slow
+def test_the_pages_have_formulas_and_no_source_of_one(site):
+    pages = {page.stem: page.read_text("utf-8") for page in (site / "theorems").glob("*.html")}
+    assert [name for name, text in pages.items() if 'class="katex"' not in text] == []
+    assert [name for name, text in pages.items() if "arithmatex" in text] == []
+
+
+def test_links_out_of_docs_are_turned_inwards(tmp_path):
+    card = "project/src/limelight/shipped/imdb/MODEL_CARD.md"
+    stage(tmp_path)
+    assert (tmp_path / card).is_file()
+    assert (tmp_path / "project/benchmarks/overview.md").is_file()
+    assert (tmp_path / "project/LICENSE").is_file()
+    assert f"](../{card})" in (tmp_path / "how-to/train.md").read_text("utf-8")
+    text = (tmp_path / "project/CONTRIBUTING.md").read_text("utf-8")
     assert "](../how-to/model-class.md)" in text
+    assert "<!-- live" not in (tmp_path / "index.md").read_text("utf-8")
+
+
+def test_a_link_to_a_missing_file_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("docs_site.__main__.DOCS", tmp_path)
+    monkeypatch.setattr("docs_site.__main__.ROOT", tmp_path)
+    (tmp_path / "CHANGELOG.md").write_text("```\n[code](nowhere.md)\n```\n")
+    stage(tmp_path / "pages")
+    (tmp_path / "CHANGELOG.md").write_text("[text](nowhere.md#x)")
+    with pytest.raises(SystemExit, match=r"CHANGELOG\.md links to nowhere\.md"):
+        stage(tmp_path / "pages")
 
 
 def test_a_mark_becomes_a_frame_of_the_live_page_with_its_method_and_text():
-    created = with_live_pages('a\n<!-- live: lime | "Fun" & <b> -->\nb\n', "../")
+    created = add_frames('a\n<!-- live: lime | "Fun" & <b> -->\nb\n', "../")
     assert f'src="../{LIVE}#method=lime&amp;text=%22Fun%22+%26+%3Cb%3E"' in created
     assert "<!--" not in created
-    home = with_live_pages("<!-- live -->\n", "")
+    home = add_frames("<!-- live -->\n", "")
     assert f'src="{LIVE}"' in home
     assert home.startswith("Type a sentence of your own.")
     assert "of your own" not in created
-    assert with_live_pages("say <!-- live --> here", "") == "say <!-- live --> here"
+    assert add_frames("say <!-- live --> here", "") == "say <!-- live --> here"
 
 
 def test_a_figure_of_the_paper_moves_and_leaves_a_picture_for_print():
-    created = with_live_pages("<!-- live figure 3 -->\n![A row](../images/a.png)\nb\n", "../")
+    created = add_frames("<!-- live figure 3 -->\n![A row](../images/a.png)\nb\n", "../")
     assert f'src="../{PAPER}#figure=3"' in created
     assert "![A row](../images/a.png){ .still }" in created
     assert "<!--" not in created
@@ -114,7 +155,7 @@ def test_a_figure_of_the_paper_moves_and_leaves_a_picture_for_print():
 def test_every_figure_that_moves_is_one_of_the_page():
     marks = [
         result
-        for page in list_pages()
+        for page in sorted(PAGES)
         for result in re.findall(r"^<!-- live figure (\d) -->\n!\[", page.read_text("utf-8"), re.M)
     ]
     assert marks == list(FIGURES)
@@ -179,7 +220,7 @@ def test_figure_5_moves_with_the_text_and_practice_agrees(browser, figures, ship
 def test_every_mark_names_a_method_of_the_live_page():
     marks = [
         result
-        for page in list_pages()
+        for page in sorted(PAGES)
         for result in re.findall(r"^<!-- live: (\S+) \|", page.read_text("utf-8"), re.M)
     ]
     assert set(marks) <= set(METHODS_SHOWN)
@@ -187,7 +228,7 @@ def test_every_mark_names_a_method_of_the_live_page():
 
 
 def test_fonts_are_those_of_the_system():
-    assert '"font": false' in settings(read_sections())
+    assert CONFIG["project"]["theme"]["font"] is False
 
 
 def page(folder, name, body):
@@ -215,7 +256,7 @@ def test_a_look_through_a_site_finds_what_is_wrong(tmp_path, body, fault):
     page(site, "index.html", "")
     page(site, "a.html", body + home)
     page(site, "b.html", f"<p id=there>x</p>{home}")
-    result = list(faults(site))
+    result = find_faults(site)
     assert bool(result) == (fault is not None)
     assert not fault or result[0].startswith(fault)
 
@@ -223,25 +264,16 @@ def test_a_look_through_a_site_finds_what_is_wrong(tmp_path, body, fault):
 def test_a_page_without_words_is_a_fault_and_scripts_are_no_words(tmp_path):
     code = "word " * 30
     (tmp_path / "a.html").write_text(f"<p>{code}</p><article><h1>T</h1><script>{code}</script>")
-    assert read(tmp_path / "a.html").words == 1
-    assert list(faults(tmp_path)) == ["a.html has 1 words.", "a.html has no way back to the index."]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    if importlib.util.find_spec("zensical") is None:
-        pytest.skip("zensical is not installed (extra docs)")
-    folder = tmp_path_factory.mktemp("documentation")
-    assert build(folder) == []
-    return folder / "site"
+    assert Page((tmp_path / "a.html").read_text()).words == 1
+    assert find_faults(tmp_path) == ["a.html has 1 words.", "a.html has no way back to the index."]
 
 
 @pytest.mark.slow
 def test_the_site_is_whole(site):
-    pages = [
-        placed(page).with_suffix(".html") for section in read_sections() for page in section.pages
-    ]
-    assert [name for name in pages if read(site / name).words < 20] == []
+    assert find_faults(site) == []
+    pages = [site / page for _, page in list_pages(CONFIG["project"]["nav"])]
+    texts = [page.with_suffix(".html").read_text("utf-8") for page in pages]
+    assert min(Page(text).words for text in texts) >= 20
     explaining = (site / "api" / "explaining.html").read_text("utf-8")
     assert 'id="limelight.explain"' in explaining  # the reference was silently empty once
     assert "doc-signature" in explaining
@@ -264,8 +296,8 @@ def test_docstrings_become_tables_of_parameters_and_links(site):
     assert {"model", "text", "method", "target", "scale", "budget"} <= set(names)
     assert [name for name in names if not re.fullmatch(r"\*{0,2}[a-z]\w*", name)] == []
     assert (
-        '<a href="models.html#limelight.load"><code>limelight.load</code></a>'
-        in (pages["explaining"])
+        'title="limelight.load" href="models.html#limelight.load"><code>limelight.load</code></a>'
+        in pages["explaining"]
     )
 
 
@@ -290,11 +322,12 @@ Raises
 ------
 InputError, ValueError
     If it fails."""
-    text = docstrings.split_groups(text)
-    entry = "\n    As in :func:`explain`.\n    Both are optional.\n"
+    text = docstrings.rewrite_docstring(text, "float | list[float]")
+    link = '<autoref optional identifier="limelight.explain"><code>explain</code></autoref>'
+    entry = f"\n    As in {link}.\n    Both are optional.\n"
     assert f"seed{entry}budget{entry}\nReturns" in text
     assert "InputError, ValueError\n" in text  # no parameters
-    returns = docstrings.add_return_type(text, "float | list[float]").partition("Returns\n")[2]
+    returns = text.partition("Returns\n")[2]
     assert returns.startswith(
         "-------\nfloat | list[float]\n    A score, or a\n    list of scores.\n\nRaises"
     )
@@ -332,7 +365,7 @@ def test_the_site_works_from_a_disk(site, browser):
 def offline(site, tmp_path_factory):
     """The site as its archive has it."""
     folder = tmp_path_factory.mktemp("offline")
-    with zipfile.ZipFile(zipped(site, "0.0")) as file:
+    with zipfile.ZipFile(write_zip(site, "0.0")) as file:
         file.extractall(folder)
     return folder / "limelight-docs-0.0"
 
@@ -388,7 +421,11 @@ def test_the_search_of_the_offline_zip_finds_what_newcomers_type(offline, browse
 def test_the_search_lists_guides_before_theorems(offline, browser):
     for query in ("shapley", "lime", "standard error", "bound"):
         with watched_page(browser, offline / "quickstart.html") as opened:
-            ranks = [rank(address) == SEARCH_LAST for address in search(opened, query)]
+            results = search(opened, query)
+            ranks = [
+                next((n for at, n in RANKS.items() if address.startswith(at)), 1) == SEARCH_LAST
+                for address in results
+            ]
         assert len(ranks) > 4, query
         assert ranks == sorted(ranks), query
 
@@ -416,7 +453,7 @@ def test_the_search_index_gets_ranks_and_other_spellings(tmp_path):
 
 
 def test_another_search_script_is_an_error():
-    with pytest.raises(SearchError, match=r"constraints\.txt"):
+    with pytest.raises(SystemExit, match=r"constraints\.txt"):
         patch_script(WORKER.replace("sort", "toSorted"))
 
 
@@ -431,12 +468,12 @@ def test_the_list_for_language_models_describes_each_page():
 
 @pytest.mark.slow
 def test_the_site_has_its_text_for_language_models(site):
-    text = (site / LIST).read_text("utf-8")
+    text = (site / "llms.txt").read_text("utf-8")
     addresses = re.findall(r"\]\(([^)]+)\):", text)
     assert [at for at in addresses if not (site / at).is_file()] == []
     assert len(addresses) > 100
     assert not re.search(r": $", text, re.M)
-    full = (site / FULL_TEXT).read_text("utf-8")
+    full = (site / "llms-full.txt").read_text("utf-8")
     assert "limelight.explain_data(model" in full
     assert len(full.split()) < 100_000  # without the generated tables
 
@@ -446,7 +483,7 @@ def test_versions_stand_side_by_side_and_know_each_other(browser, tmp_path):
     site.mkdir()
     page(site, "index.html", "<a href='versions.html'>Versions</a>")
     for version in ("0.9.1", "0.10.0", "0.10.0.dev0", "0.9.1"):  # one of them twice
-        write_versions(site, version)
+        shutil.copy(DOCS / "site/versions.html", site)
         publish(site, place, version)
     listed = ["0.10.0", "0.10.0.dev0", "0.9.1"]
     with watched_page(browser, place / "index.html") as opened:
@@ -459,15 +496,22 @@ def test_versions_stand_side_by_side_and_know_each_other(browser, tmp_path):
         assert opened.locator("li a").all_inner_texts() == listed
         opened.click("text=0.10.0.dev0")
         opened.wait_for_url("**/0.10.0.dev0/index.html")
-    assert list(faults(place / "0.9.1")) == []
+    assert find_faults(place / "0.9.1") == []
 
 
-def test_a_site_that_stands_alone_says_its_version_and_equal_sites_make_equal_zips(tmp_path):
-    site = tmp_path / "site"
-    site.mkdir()
-    page(site, "index.html", "")
-    write_versions(site, "1.2")
-    assert "limelight 1.2" in (site / "versions.html").read_text("utf-8")
-    first = zipped(site, "1.2").read_bytes()
-    assert zipped(site, "1.2").read_bytes() == first
+@pytest.mark.slow
+def test_each_page_names_its_version_and_leads_to_the_others(site):
+    version = f"limelight {limelight.__version__}. "
+    for name, up in (("index.html", "./"), ("api/models.html", "../")):
+        text = (site / name).read_text("utf-8")
+        assert f'{version}<a href="{up}versions.html">Versions</a>' in text
+    assert version in (site / "versions.html").read_text("utf-8")
+
+
+def test_equal_sites_make_equal_zips(tmp_path):
+    (tmp_path / "site").mkdir()
+    page(tmp_path / "site", "index.html", "")
+    first = write_zip(tmp_path / "site", "1.2").read_bytes()
+    os.utime(tmp_path / "site/index.html", (0, 0))
+    assert write_zip(tmp_path / "site", "1.2").read_bytes() == first
     assert list(tmp_path.glob("*.part")) == []

@@ -26,7 +26,7 @@ def test_a_tiny_run_on_a_bare_machine_writes_the_rows_of_the_tables(tmp_path):
         {"text": "a bad , bad plot and dull actors", "rationales": [[2, 5]], "label": "NEG"},
     ]
     data.write_bytes(gzip.compress("".join(json.dumps(r) + "\n" for r in rows).encode()))
-    program = BENCHMARKS / "eraser.py"
+    program = ROOT / "reproduction" / "studies" / "eraser.py"
     arguments = [program, "--smoke", "--data", data, "--methods", "loo,gxi", "--output", output]
     missing = ("rich", "cyclopts", "scipy", "pyarrow", "torch")
     code = (

@@ -1,12 +1,12 @@
 """Draw the still pictures of docs/research/paper.md again; needs chromium and the extra ``dev``.
 
-PYTHONPATH=scripts python docs/images/paper.py
+PYTHONPATH=docs/site python docs/images/paper.py
 """
 
 import tempfile
 from pathlib import Path
 
-from docs_site.paper_page import FIGURES, paper_page
+from live_pages import FIGURES, paper_page
 from playwright.sync_api import sync_playwright
 
 import limelight

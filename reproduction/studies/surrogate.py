@@ -45,7 +45,6 @@ from limelight_reproduction.studies.fitted_ratio_games import (
 from limelight_reproduction.studies.surrogate_values import compute_surrogate_values
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "models" / "minilm-imdb"
-RESULTS = Path(__file__).parent / "results"
 SIZES = (200, 500, 1000)
 RIDGES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 Answer = Callable[[np.ndarray], np.ndarray]
@@ -56,7 +55,6 @@ def main() -> None:
     """Measure reviews one by one, or the coverage of the standard errors."""
     arguments = parsed()
     if arguments.coverage:
-        set_output(arguments, "surrogate_coverage")
         report("surrogate_coverage", [*covered(arguments)], arguments, data="games of 14 words")
         return
     model = limelight.load(arguments.model, device=arguments.device)
@@ -71,14 +69,7 @@ def main() -> None:
     measures = [one for n in sizes(arguments) for one in of_size(found, n)]
     data = f"{len(texts)} reviews of {words} words, {arguments.unseen} unseen masks, "
     data += f"{arguments.pairs} pairs of orders for the long runs"
-    set_output(arguments, name)
     report(name, measures, arguments, data=data)
-
-
-def set_output(arguments: argparse.Namespace, name: str) -> None:
-    """Store the result of a study beside the other studies, unless the user names a file."""
-    if arguments.output is None and not arguments.smoke:
-        arguments.output = RESULTS / f"{name}.json"
 
 
 def parsed() -> argparse.Namespace:

@@ -38,7 +38,6 @@ from typing import NamedTuple
 import numpy as np
 from judging import device_of, short_texts
 from results import Measure, command_line, report
-from surrogate import set_output
 
 import limelight
 from limelight.text import token_strings
@@ -94,7 +93,6 @@ def main() -> None:
     name = "surrogate_rivals"
     name += "" if device_of(model) == "deep" else f"_{device_of(model)}"
     data = ", ".join(described(asked)) + f"; {len(asked[0].f)} unseen masks of a review"
-    set_output(arguments, name)
     report(name, [*measures(found)], arguments, data=data)
 
 

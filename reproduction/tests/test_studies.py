@@ -20,18 +20,22 @@ RESULTS = sorted((STUDIES / "results").glob("*.json"))
         ("surrogate", [], {"r2_linear_100", "error_surrogate_100", "fit_seconds_100"}),
         ("surrogate", ["--coverage"], {"surrogate_300_lime_rare"}),
         ("surrogate_rivals", [], {"r2_reviews_mask_60_slalom"}),
+        ("ceilings", None, {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"}),
+        ("lime_law", None, {"sentence_200_held_penalised", "uneven_200_scatter"}),
     ],
 )
 def test_a_tiny_run_writes_its_measures(program, options, ids, tmp_path):
-    pytest.importorskip("transformers")
-    pytest.importorskip("sklearn")
-    from tiny_transformers import tiny
-
-    for part in tiny("bert", labels=2):
-        part.save_pretrained(tmp_path / "model")
+    """Options of None: the study needs no model."""
     output = tmp_path / "result.json"
     command = [sys.executable, STUDIES / f"{program}.py", "--smoke", "--output", output]
-    command += [*options, "--model", tmp_path / "model"]
+    if options is not None:
+        pytest.importorskip("transformers")
+        pytest.importorskip("sklearn")
+        from tiny_transformers import tiny
+
+        for part in tiny("bert", labels=2):
+            part.save_pretrained(tmp_path / "model")
+        command += [*options, "--model", tmp_path / "model"]
     done = subprocess.run(
         list(map(str, command)),
         capture_output=True,
@@ -42,7 +46,24 @@ def test_a_tiny_run_writes_its_measures(program, options, ids, tmp_path):
     assert done.returncode == 0, done.stderr
     result = json.loads(output.read_text("utf-8"))
     assert result["stamp"].keys() == {"limelight", "commit"}
-    assert ids <= {measure["id"] for measure in result["measures"]}
+    values = {measure["id"]: measure["value"] for measure in result["measures"]}
+    assert ids <= values.keys()
+    bounds = {"shipped_above": 1e-9, "random_2_above": 1e-9, "random_6_chance": 1e-6}
+    assert [id for id, bound in bounds.items() if values.get(id, 0) > bound] == []
+
+
+@pytest.mark.slow
+def test_every_study_finds_what_it_imports():
+    for package in ("torch", "transformers", "sklearn", "pyarrow"):
+        pytest.importorskip(package)
+    folders = [str(STUDIES), str(ROOT / "benchmarks")]
+    programs = [str(path) for path in sorted(STUDIES.glob("*.py"))]
+    code = (
+        f"import runpy, sys; sys.path[:0] = {folders!r}\n"
+        f"for program in {programs!r}: runpy.run_path(program, run_name='imported')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)

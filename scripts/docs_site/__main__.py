@@ -1,161 +1,144 @@
-"""Build the site from ``docs/`` and look through it; ``scripts/docs`` runs this.
-
-PYTHONPATH=scripts python -m docs_site [FOLDER]              into build/site, or FOLDER/site
-PYTHONPATH=scripts python -m docs_site --publish PLACE       and a copy beside other versions
-"""
+"""Build the site of ``docs/zensical.toml``; ``scripts/docs`` runs this."""
 
 import argparse
+import json
 import os.path
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
-from html import escape
-from itertools import chain
+import tomllib
+import zipfile
 from pathlib import Path
-from urllib.parse import urlencode
+
+from live_pages import add_frames, write_live_pages
+from llms import write_llms
+from packaging.version import Version
 
 import limelight
-from docs_site.built_pages import faults
-from docs_site.formulas import FormulaError, copy_style, render_formulas
-from docs_site.llms import write_llms
-from docs_site.navigation import ROOT, read_sections
-from docs_site.paper_page import paper_page
-from docs_site.search import SearchError, rank_search
-from docs_site.settings import settings
-from docs_site.staging import stage
-from docs_site.versions import VERSIONS, publish, write_versions, zipped
-from limelight.live import live_page
 
-LIVE = "live-page.html"
-PAPER = "paper-figures.html"
-WORKER = "frame_worker.js"
-# What zensical would fetch for searching on a disk; ours takes its place.
-_SHIM = "https://unpkg.com/iframe-worker/shim"
-# Who has opened a page that stands alone finds the way back.
-_BACK = ' <a href="index.html" target="_top">limelight: all pages</a>'
-_ROLE = re.compile(r":(?:func|class|meth|mod|data|attr):<code>~?([\w.]+)(?:\(\))?</code>")
-_ANY = (
-    '<code><span title="typing.Any">Any</span></code>'  # of a verb with overloads, which say more
-)
-_DOCUMENTED = re.compile(r'<h\d id="(limelight[\w.]*)"')
-_MARK = re.compile(r"^<!-- live(?:: ([\w-]+) \| (.*))? -->$", re.M)
-_FIGURE = re.compile(r"^<!-- live figure (\d) -->\n(!\[.*\]\(.*\))$", re.M)
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+NPM = ROOT / "build/npm/node_modules"  # scripts/docs installs the packages
+CONFIG = tomllib.loads((DOCS / "zensical.toml").read_text("utf-8"))
+_LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
+_FENCE = re.compile(r"^(```.*?^```\n)", re.M | re.S)
 
 
-def with_live_pages(text: str, up: str) -> str:
-    """Return a page in which every mark ``<!-- live: METHOD | TEXT -->`` has become a frame.
-
-    It shows the live page, ``up`` the tree; a mark without method and text starts with its own.
-    ``<!-- live figure N -->`` above a picture is a figure of the paper, of which the picture is
-    left where nothing moves: in print, and without a script.
-    """
-
-    def frame(found: re.Match[str]) -> str:
-        state = {"method": found[1], "text": found[2]} if found[1] else {}
-        address = f"{up}{LIVE}{'#' if state else ''}{urlencode(state)}"
-        lead = "" if state else "Type a sentence of your own. The model runs in your browser:\n\n"
-        return (
-            f'{lead}<iframe class="live" loading="lazy" src="{escape(address)}" '
-            'title="Type a sentence"></iframe>\n\n'
-            "The model itself is on this page: nothing that you type leaves it. "
-            f'<a href="{escape(address)}" target="_blank">Open it alone</a>, or save it: '
-            "it is one file and works without a network.\n"
-        )
-
-    def figure(found: re.Match[str]) -> str:
-        return (
-            f'<iframe class="live moving" loading="lazy" src="{up}{PAPER}#figure={found[1]}" '
-            f'title="Figure {found[1]}, for a text of yours"></iframe>\n\n'
-            f"{found[2]}{{ .still }}\n"
-        )
-
-    return _FIGURE.sub(figure, _MARK.sub(frame, text))
+def site_path(source: Path) -> Path:
+    """Return the path of a file in the site: as below ``docs``, or below ``project``."""
+    if source.is_relative_to(DOCS):
+        return source.relative_to(DOCS)
+    path = Path("project") / source.relative_to(ROOT)
+    # A README would become the index of its folder, and lose its name in the address.
+    return path.with_name("overview.md") if path.name == "README.md" else path
 
 
-def build(folder: Path) -> list[str]:
-    """Build the site in ``folder / "site"`` and return what is wrong with it, a sentence each."""
-    chapters = read_sections()
-    pages, site, plan = folder / "pages", folder / "site", folder / "mkdocs.yml"
-    for place in (pages, site):
-        shutil.rmtree(place, ignore_errors=True)
-    stage(pages, chain.from_iterable(chapter.pages for chapter in chapters))
-    for name in ("site.css", WORKER):
-        shutil.copyfile(Path(__file__).with_name(name), pages / name)
-    try:
-        copy_style(pages)
-    except FormulaError as error:
-        return [str(error)]
-    model = limelight.load()
-    for name, text in (
-        (LIVE, live_page(model, title="Type a sentence")),
-        (PAPER, paper_page(model)),
-    ):
-        (pages / name).write_text(text.replace("</footer>", f"{_BACK}</footer>"), "utf-8")
-    for page in pages.rglob("*.md"):
-        up = "../" * (len(page.relative_to(pages).parts) - 1)
-        page.write_text(with_live_pages(page.read_text("utf-8"), up), "utf-8")
-    plan.write_text(settings(chapters), "utf-8")
+def stage(pages: Path) -> None:
+    """Copy all pages and the files to which they link, with links between their new places."""
+    sources, done = [*DOCS.rglob("*.md"), ROOT / "CHANGELOG.md"], set[Path]()
+
+    def rewrite(match: re.Match[str]) -> str:
+        file = (source.parent / match[2]).resolve()
+        file = DOCS / "index.md" if file == ROOT / "README.md" else file
+        if not file.is_file():
+            raise SystemExit(f"{source.relative_to(ROOT)} links to {match[2]}: there is no file.")
+        sources.append(file)
+        return f"{match[1]}{os.path.relpath(site_path(file), site_path(source).parent)}{match[3]}"
+
+    while sources:
+        if (source := sources.pop()) in done:
+            continue
+        done.add(source)
+        target = pages / site_path(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.suffix == ".md":
+            # Links inside of code are text; every second part is a fenced block.
+            parts = _FENCE.split(source.read_text("utf-8"))
+            parts[::2] = [_LINK.sub(rewrite, part) for part in parts[::2]]
+            text = add_frames("".join(parts), "../" * len(site_path(source).parts[1:]))
+            target.write_text(text, "utf-8")
+        else:
+            shutil.copyfile(source, target)
+
+
+def build(folder: Path) -> Path:
+    """Build the site in ``folder / "site"`` and return its folder."""
+    pages, site, config = folder / "pages", folder / "site", folder / "zensical.toml"
+    for old in (pages, site):
+        shutil.rmtree(old, ignore_errors=True)
+    stage(pages)
+    for name in ("site.css", "versions.html"):
+        text = (DOCS / "site" / name).read_text("utf-8")
+        (pages / name).write_text(text.replace("{version}", limelight.__version__), "utf-8")
+    text = (DOCS / "zensical.toml").read_text("utf-8").replace("{version}", limelight.__version__)
+    config.write_text(text.replace("{theme}", str(DOCS / "site/theme")), "utf-8")
+    unused = shutil.ignore_patterns("*.*js", "*.ttf", "*.woff", "contrib", "*.md", "katex*[!n].css")
+    shutil.copytree(NPM / "katex/dist", pages / "katex", ignore=unused)
+    shutil.copyfile(NPM / "iframe-worker/shim/index.js", pages / "iframe-worker.js")
+    write_live_pages(pages, limelight.load())
     zensical = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
-    if subprocess.run([*zensical, "--config-file", plan]).returncode:
-        return ["zensical could not build the site."]
-    try:
-        written = render_formulas({page: page.read_text("utf-8") for page in site.rglob("*.html")})
-    except FormulaError as error:
-        return str(error).splitlines()
-    homes = {name: page for page, text in written.items() for name in _DOCUMENTED.findall(text)}
-    for page, text in written.items():
-        for mark, name in ((_SHIM, WORKER), (f'"{VERSIONS}"', VERSIONS)):
-            address = os.path.relpath(site / name, page.parent)
-            text = text.replace(mark, f'"{address}"' if mark.startswith('"') else address)
-        page.write_text(with_links(text, page, homes), "utf-8")
-    try:
-        rank_search(site)
-    except SearchError as error:
-        return [str(error)]
-    write_llms(site, chapters)
-    write_versions(site, limelight.__version__)
-    return list(faults(site))
+    subprocess.run([*zensical, "--config-file", config], check=True)
+    script = Path(__file__).with_name("formulas.js")
+    subprocess.run(["node", script, NPM / "katex", site], check=True)
+    rank_search(site)
+    write_llms(pages, site, CONFIG["project"]["nav"])
+    return site
 
 
-def with_links(text: str, page: Path, homes: Mapping[str, Path]) -> str:
-    """Return a built page in which every :func:`name` of a docstring is code.
+def rank_search(site: Path) -> None:
+    """Write the ranks and synonyms of ``zensical.toml`` into the search, which has neither."""
+    search = CONFIG["search"]
+    index = json.loads((site / "search.json").read_text("utf-8"))
+    for entry in index["items"]:
+        ranks = (n for start, n in search["ranks"].items() if entry["location"].startswith(start))
+        title, entry["rank"] = entry["title"].lower(), next(ranks, 1)
+        words = [other for word, other in search["synonyms"].items() if word.lower() in title]
+        entry["text"] += f"<p>{' '.join(words)}</p>" if words else ""
+    text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+    (site / "search.json").write_text(text, "utf-8")
+    (site / "search.js").write_text(f"var __index = {text};\n", "utf-8")
+    (script,) = (site / "assets/javascripts/workers").glob("search.*.js")
+    script.write_text(patch_script(script.read_text("utf-8")), "utf-8")
 
-    It leads to the page that documents the name, where there is one. The type Any is left out.
-    """
 
-    def linked(found: re.Match[str]) -> str:
-        code, name = f"<code>{found[1]}</code>", found[1]
-        full = name if name in homes else f"limelight.{name}"
-        if full not in homes:
-            return code
-        return f'<a href="{os.path.relpath(homes[full], page.parent)}#{full}">{code}</a>'
-
-    return _ROLE.sub(linked, text.replace(f"({_ANY})", "").replace(f"{_ANY}, ", ""))
+def patch_script(script: str) -> str:
+    """Return the script of the search with the comparison of ranks."""
+    for part, replacement in CONFIG["search"]["patches"].items():
+        if script.count(part) != 1:
+            raise SystemExit(f"The search has no {part!r}. Install zensical of constraints.txt.")
+        script = script.replace(part, replacement)
+    return script
 
 
-def main() -> int:
-    """Build, print what is wrong and where the site is; return the exit status."""
-    parser = argparse.ArgumentParser(prog="scripts/docs", description="Build the documentation.")
-    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build")
-    parser.add_argument("--publish", type=Path, metavar="PLACE", help="copy it beside others")
-    given = parser.parse_args()
-    folder = given.folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    found = build(folder)
-    for fault in found:
-        print(f"fault: {fault}")
-    site = folder / "site"
-    if found:
-        return 1
-    print(f"{len(list(site.rglob('*.html')))} pages: open {site / 'index.html'}")
-    print(f"to read without a network: {zipped(site, limelight.__version__)}")
-    if given.publish:
-        publish(site, given.publish, limelight.__version__)
-        print(f"beside other versions: {given.publish / 'index.html'}")
-    return 0
+def publish(site: Path, place: Path, version: str) -> None:
+    """Put the site into ``place / version`` and list all versions in ``place``, newest first."""
+    shutil.rmtree(place / version, ignore_errors=True)
+    shutil.copytree(site, place / version)
+    names = sorted((p.parent.name for p in place.glob("*/index.html")), key=Version, reverse=True)
+    (place / "versions.js").write_text(f"window.limelightVersions = {names};\n", "utf-8")
+    links = "".join(f'<li><a href="{name}/index.html">limelight {name}</a></li>' for name in names)
+    page = (DOCS / "site/versions.html").read_text("utf-8").partition("<p>")[0]
+    (place / "index.html").write_text(f"{page}<ul>{links}</ul>\n", "utf-8")
+
+
+def write_zip(site: Path, version: str) -> Path:
+    """Write the site as a zip beside it and return its path; equal sites make equal files."""
+    target = site.parent / f"limelight-docs-{version}.zip"
+    part = target.with_suffix(".part")
+    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+        for page in sorted(path for path in site.rglob("*") if path.is_file()):
+            name = f"limelight-docs-{version}/{page.relative_to(site).as_posix()}"
+            file.writestr(zipfile.ZipInfo(name), page.read_bytes(), zipfile.ZIP_DEFLATED)
+    return part.replace(target)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(prog="scripts/docs", description="Build the documentation.")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build")
+    parser.add_argument("--publish", type=Path, metavar="PLACE", help="copy it beside others")
+    options = parser.parse_args()
+    site = build(options.folder.resolve())
+    print(f"{site / 'index.html'}, offline: {write_zip(site, limelight.__version__)}")
+    if options.publish:
+        publish(site, options.publish, limelight.__version__)

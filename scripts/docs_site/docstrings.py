@@ -1,8 +1,7 @@
-"""Docstrings as the site shows them: an extension of griffe, the parser of mkdocstrings.
+"""Docstrings as griffe, the parser of mkdocstrings, reads them correctly.
 
-griffe gives all parameters of a line "seed, budget" the type and the default of the first. It
-reads an unindented line below "Returns" as a type. So this module rewrites both before griffe
-parses them.
+It gives all parameters of a line "seed, budget" the type and the default of the first, reads an
+unindented line below "Returns" as a type, and knows no :func:`name`.
 """
 
 import re
@@ -11,36 +10,29 @@ from typing import Any
 import griffe
 
 _PARAMETERS = re.compile(r"^(?:Other )?Parameters\n-+\n(?:(?!\w[\w ]*\n-+\n).*\n?)*", re.M)
-_GROUP = re.compile(r"^(\w+(?:, \w+)+)\n((?:[ \t]+\S.*\n?|\n(?=[ \t]))+)", re.M)
+_GROUP = re.compile(r"^(\w+(?:, \w+)+)(\n(?:[ \t]+\S.*\n?|\n(?=[ \t]))*[ \t]+\S.*)", re.M)
 _RETURNS = re.compile(r"^(Returns\n-+\n)(\S.*(?:\n\S.*)*)(?=\n\n|\Z)", re.M)
+_ROLE = re.compile(r":\w+:`~?((?:limelight\.)?([\w.]+))(?:\(\))?`")
+_REFERENCE = r'<autoref optional identifier="limelight.\2"><code>\1</code></autoref>'
 
 
 class PlainForms(griffe.Extension):
-    """Rewrite the docstring of each function into the form that griffe parses correctly."""
+    """Rewrite each docstring into the form that griffe parses correctly."""
 
-    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
-        """Rewrite the docstring of a function."""
-        if func.docstring is not None:
-            text = split_groups(func.docstring.value)
-            func.docstring.value = add_return_type(text, str(func.returns or ""))
-
-
-def split_groups(docstring: str) -> str:
-    """Give each parameter of a line "seed, budget" an entry of its own."""
-
-    def entries(group: re.Match[str]) -> str:
-        description = group[2].rstrip("\n")
-        after = group[2][len(description) :]
-        return "\n".join(f"{name}\n{description}" for name in group[1].split(", ")) + after
-
-    return _PARAMETERS.sub(lambda section: _GROUP.sub(entries, section[0]), docstring)
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Rewrite the docstring of a function, a class or a module."""
+        if obj.docstring is not None:
+            returns = str(obj.returns or "") if isinstance(obj, griffe.Function) else ""
+            obj.docstring.value = rewrite_docstring(obj.docstring.value, returns)
 
 
-def add_return_type(docstring: str, annotation: str) -> str:
-    """Put the type of the signature above the sentences below "Returns"."""
+def rewrite_docstring(text: str, returns: str) -> str:
+    """Give each parameter an entry, the result its type, and each :func:`name` a link."""
 
-    def typed(section: re.Match[str]) -> str:
-        sentences = re.sub("^", "    ", section[2], flags=re.M)
-        return f"{section[1]}{annotation}\n{sentences}"
+    def split(group: re.Match[str]) -> str:
+        return "\n".join(name + group[2] for name in group[1].split(", "))
 
-    return _RETURNS.sub(typed, docstring) if annotation else docstring
+    text = _PARAMETERS.sub(lambda section: _GROUP.sub(split, section[0]), text)
+    if returns:
+        text = _RETURNS.sub(lambda m: f"{m[1]}{returns}\n    " + m[2].replace("\n", "\n    "), text)
+    return _ROLE.sub(_REFERENCE, text)

@@ -6,8 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from limelight.explainers.learned import LearnedScores
-from limelight.explainers.shapley import _combine_scores
+from limelight.explainers.learned import LearnedScores, combine_scores
 from limelight.results import Attribution
 from limelight.sampling.orders import shapley_values_from_orders
 
@@ -28,6 +27,11 @@ def make_game(seed):
     return game, shapley_values_from_orders(game, D, rng, pairs=4_000).values[0]
 
 
+def combine(start, samples):
+    variance = samples.sampled_variance[0]
+    return combine_scores(start, samples.values[0], variance, pairs=samples.draw_counts)
+
+
 @pytest.mark.parametrize("pairs", [1, 2, 6])
 def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
     rng, off, single, unbiased, contained = np.random.default_rng(0), [], [], [], []
@@ -39,7 +43,7 @@ def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
             error = rng.uniform(0.3, 2.0, D) * spread
             start = LearnedScores(truth + error * rng.standard_normal(D), error, spread, ())
             samples = shapley_values_from_orders(game, D, rng, pairs=pairs)
-            result = _combine_scores(start, samples, uses_regression=False)
+            result = combine(start, samples)
             off += list(result.scores - truth)
             single += list(start.values - truth)
             unbiased += list(samples.values[0] - truth)
@@ -56,8 +60,8 @@ def test_a_start_that_is_wrong_counts_for_little():
     spread = np.full(D, np.std(shapley_values_from_orders(game, D, rng, pairs=1).values[0] - truth))
     wrong = LearnedScores(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
     samples = shapley_values_from_orders(game, D, rng, pairs=1)
-    combined = _combine_scores(wrong, samples, uses_regression=False)
-    result = combined.replace_scores(Attribution(scores=samples.values[0]), samples)
+    combined = combine(wrong, samples)
+    result = combined.replace_scores(Attribution(scores=samples.values[0]))
     assert result.diagnostics["learned_share"] < 0.01
     np.testing.assert_allclose(result.scores, samples.values[0], atol=float(spread[0]) / 2)
     (factor,) = re.findall(r"errors increased by a factor of ([0-9.]+)", result.warnings[0])

@@ -34,9 +34,8 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
 
 def guide_block(language):
-    """Return the only block of a language in the guide."""
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
-    return block
+    """Return the first block of a language in the guide."""
+    return re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)[0]
 
 
 @pytest.fixture

@@ -328,9 +328,7 @@ def test_an_impossible_request_raises_an_error(change, message):
         limelight.explain(writer(), TEXT, **change)
 
 
-def test_a_classifier_has_no_answers():
-    with pytest.raises(InputError, match="answer needs a language model"):
-        limelight.explain(limelight.load(), "good film", answer="x")
+def test_per_token_is_for_written_answers():
     network, tokenizer = language_model()
     with pytest.raises(InputError, match="per_token is for written answers"):
         limelight.wrap(

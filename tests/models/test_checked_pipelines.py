@@ -144,12 +144,6 @@ def test_a_proven_bound_is_called_proven(tmp_path):
     assert next(iter(run)).bound_kind == "proven"
 
 
-def test_a_bound_is_of_a_known_kind():
-    e = limelight.explain(limelight.wrap(own_tokenizer()), "good film", "shapley")
-    with pytest.raises(limelight.InputError, match="bound_kind"):
-        limelight.Explanation.from_json(e.to_json().replace('"checked"', '"guessed"'))
-
-
 def test_a_letter_that_python_lowers_by_its_neighbors_is_checked():
     model = limelight.wrap(fit_pipeline(TfidfVectorizer()))
     kinds = {

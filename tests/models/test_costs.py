@@ -75,11 +75,6 @@ def test_a_long_text_has_enough_samples_by_default():
     assert not any("few" in warning for warning in e.warnings)
 
 
-def test_most_samples_are_at_least_two():
-    with pytest.raises(limelight.InputError, match="max_samples must be at least 2, not 1"):
-        limelight.explain(count_call([]), "w1 w2", "lime", max_samples=1)
-
-
 def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
     model, text = load_model(), "a superb film but the plot is predictable ."
     usual = limelight.explain(model, text, "ig", steps=32, max_steps=32)

@@ -139,13 +139,6 @@ def test_weights_that_are_not_numbers_raise_an_error(folder):
     assert "floating-point" in complaint(folder)
 
 
-def test_class_names_must_fit_the_outputs():
-    with pytest.raises(InputError, match="needs 2 distinct class names"):
-        replace(tiny_model(), classes=("one",))
-    with pytest.raises(InputError, match="needs 3 distinct class names"):
-        replace(tiny_model(outputs=3), classes=("a", "a", "b"))
-
-
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "result.json"
     write_atomically(path, "old")

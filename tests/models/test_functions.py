@@ -232,16 +232,6 @@ def test_a_function_may_do_with_its_list_what_it_likes():
     assert limelight.explain(model, "one two", "loo").scores.tolist() == [0, 0]
 
 
-def test_half_a_character_raises_an_error():
-    model = limelight.wrap(chances([0.5, 0.5]), classes=["a", "b"])
-    with pytest.raises(InputError) as error:
-        limelight.explain(model, "a \ud800 b", "loo")
-    assert str(error.value) == (
-        "a text must have no lone surrogates, but character 2 (counting from 0) is one. "
-        "Replace it: text.encode('utf-8', 'replace').decode()."
-    )
-
-
 def test_a_page_shows_the_probabilities_of_the_function():
     from limelight.rendering.wording import class_outcomes
 
@@ -249,23 +239,6 @@ def test_a_page_shows_the_probabilities_of_the_function():
     output = class_outcomes(limelight.explain(model, "x y", "loo"))
     np.testing.assert_allclose([value.probability for value in output], [0.2, 0.3, 0.5])
     assert [element.name for element in output if element.chosen] == ["c"]
-
-
-def test_a_method_of_gradients_raises_an_error_for_a_function():
-    model = paper_as_function()
-    with pytest.raises(InputError) as error:
-        limelight.explain(model, TEXT, "gxi")
-    assert str(error.value) == (
-        "method 'gxi' needs gradients, but a function returns only outputs. Use 'shapley', 'lime' "
-        "or 'loo'."
-    )
-
-
-def test_a_function_has_no_weights_to_shuffle():
-    with pytest.raises(
-        InputError, match="needs the weights of the model, but a function returns only outputs"
-    ):
-        limelight.judge(paper_as_function(), [TEXT], methods=["loo"], columns=["sanity"])
 
 
 @pytest.mark.parametrize("method", BY_ASKING)
@@ -472,26 +445,6 @@ def test_a_scikit_learn_model_of_several_labels_has_a_probability_for_each():
     pipeline.fit(texts, labels)
     model = limelight.wrap(pipeline)
     np.testing.assert_allclose(model.predict_proba(texts), pipeline.predict_proba(texts))
-
-
-def test_a_scikit_learn_model_without_a_vectorizer_raises_an_error():
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.svm import LinearSVC
-
-    for model in (LogisticRegression(), LinearSVC()):
-        with pytest.raises(InputError) as error:
-            limelight.wrap(model.fit(np.eye(4), [0, 1, 0, 1]))
-        name = type(model).__name__
-        assert str(error.value).startswith(
-            f"the scikit-learn model must take texts, but {name} does not (Expected 2D array"
-        )
-        assert "make_pipeline(TfidfVectorizer(), model)" in str(error.value)
-
-
-def test_many_texts_have_many_rows():
-    model = limelight.wrap(lambda _: None, classes=["bad", "good"])
-    with pytest.raises(InputError, match=r"numbers .*, \(3, 2\), not None\."):
-        model.logits(["a", "b", "c"])
 
 
 def test_a_scikit_learn_regression_is_wrapped_as_a_score():

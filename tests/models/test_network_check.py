@@ -80,12 +80,6 @@ def test_a_word_outside_the_embedding_is_named(mask_outside):
             request(["a <mask> film"])
 
 
-def test_a_tokenizer_of_another_model_raises_an_error():
-    network, _ = tiny("bert", vocab_size=3)
-    with pytest.raises(InputError, match="as the token 3, but the embedding of the model has"):
-        wrap_model(network)
-
-
 @pytest.mark.parametrize("family", ["xlnet", "fnet", "yoso"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_network_that_changes_with_padding_gets_texts_of_equal_length(family):

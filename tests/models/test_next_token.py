@@ -377,11 +377,6 @@ def test_a_language_model_without_a_template_writes_answers():
     assert limelight.wrap(network, tokenizer=tokenizer).classes == ("answer",)
 
 
-def test_a_function_has_no_template():
-    with pytest.raises(InputError, match="template is for Hugging Face models, not for builtin"):
-        limelight.wrap(len, template="{text}")
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     network, tokenizer = language_model()
@@ -440,8 +435,3 @@ def test_mistakes_in_the_options_of_a_language_model_raise_an_error(options, mes
     outcome = limelight("predict", *options, "a film")
     assert outcome.code == 2
     assert message in " ".join(outcome.err.split())
-
-
-def test_our_own_models_have_no_template(tmp_path):
-    with pytest.raises(InputError, match=r"template and labels need a language model. Give"):
-        limelight.load(template="{text}", labels=LABELS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import processors
 
 import limelight
-from limelight.errors import DomainError, InputError
+from limelight.errors import InputError
 from limelight.explainers import METHODS, usable_methods
 from limelight.models.hugging_face.subwords import allocate_room
 from shape_checks import no_type_checks
@@ -360,11 +360,6 @@ def test_the_message_names_the_text_of_another_kind(pairs, arguments, sentence):
     assert str(caught.value).startswith(sentence)
 
 
-def test_windows_do_not_divide_pairs():
-    with pytest.raises(InputError, match=r"windows are for single texts \(leave window out\)"):
-        limelight.explain(load_model(), PAIR, "loo", window="auto")
-
-
 @pytest.mark.parametrize(("pair", "name"), [(("", "film"), "first"), (("film", " \n"), "second")])
 def test_both_texts_of_a_pair_need_words(pair, name):
     with pytest.raises(InputError, match=f"the {name} text of the pair has no words"):
@@ -448,17 +443,3 @@ def test_one_side_of_pairs_is_judged_by_its_own_words():
     assert areas["half"] == areas["whole"] == pytest.approx(areas["loo"])
     assert "other" not in areas
     assert "side" not in limelight.judge(model, [PAIR], ["loo"], columns=[]).settings
-
-
-def test_judging_a_side_of_single_texts_raises_an_error():
-    with pytest.raises(
-        InputError, match="side 'first' needs pairs of texts, but these are single texts"
-    ):
-        limelight.judge(load_model(), ["a superb film", "a film"], ["loo"], side="first")
-    with pytest.raises(InputError, match="unknown side: 'third'"):
-        limelight.judge(load_model(), [PAIR], ["loo"], side="third")
-
-
-def test_verify_raises_an_error_for_a_pair():
-    with pytest.raises((InputError, DomainError), match="needs a model that reads pairs of texts"):
-        list(limelight.verify(tiny_model(), PAIR))

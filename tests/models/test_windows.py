@@ -14,7 +14,6 @@ import limelight
 from limelight import InputError
 from limelight.models.hugging_face.subwords import window_ends
 
-from tiny_models import tiny_model
 from tiny_transformers import LIMIT, tiny
 
 SENTENCES = ("A superb film.", "But the plot is predictable!", "Is the film bad?", "Good plot.")
@@ -251,18 +250,6 @@ def test_impossible_windows_raise_an_error(window, sentence):
     with pytest.raises(InputError) as error:
         limelight.explain(load_model(), TEXT, "gxi", window=window)
     assert str(error.value) == sentence
-
-
-def test_windows_raise_an_error_for_models_without_a_known_limit():
-    with pytest.raises(InputError) as error:
-        limelight.explain(tiny_model(), "w1 w2", "loo", window="auto")
-    assert str(error.value) == (
-        "window needs a model that can read a text in windows, but AttentionClassifier has a "
-        "single window. Leave window out."
-    )
-    model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
-    with pytest.raises(InputError, match="a function reads every text as a whole"):
-        limelight.compare(model, "a text", window="auto")
 
 
 def test_the_command_line_takes_a_window(tmp_path, limelight):

@@ -1,12 +1,24 @@
 """Shapley values by random orders: how far they are off is what they say."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import limelight
 from limelight.sampling.all_masks import shapley_values_from_all_masks
-from limelight.sampling.orders import draw_orders, evaluate_orders, shapley_values_from_orders
+from limelight.sampling.orders import (
+    draw_orders,
+    evaluate_orders,
+    group_owen_values,
+    shapley_values_from_orders,
+)
+from limelight.sampling.pairs import (
+    pair_coefficients,
+    shapley_pair_coefficients,
+    weighted_pair_sums,
+)
 from limelight.sampling.stopping import StoppingRule
 
 
@@ -161,3 +173,54 @@ def test_a_stretch_makes_no_more_calls_than_allowed(spare, most):
         counts.append(sum(texts) - 2 - 2 * 16)
     assert most - 2 <= max(counts) <= most
     assert min(counts) >= most - 2
+
+
+def owen_values_of_all_orders(game, groups, members):
+    """Return the mean contributions over all orders in which each group comes as a whole."""
+    total, count = np.zeros(len(members)), 0
+    for group_order in permutations(set(groups.tolist())):
+        before = list(group_order[: group_order.index(groups[members[0]])])
+        for order in permutations(range(len(members))):
+            keep = np.repeat(np.isin(groups, before)[None], len(members) + 1, axis=0)
+            for step, member in enumerate(order):
+                keep[step + 1 :, members[member]] = True
+            total[list(order)] += np.diff(game(keep)[:, 0])
+            count += 1
+    return total / count
+
+
+def test_owen_values_of_a_group_are_those_of_all_orders_within_their_errors():
+    rng, groups = np.random.default_rng(4), np.array([0, 1, 0, 2, 1, 0, 1])
+    weights, products = rng.normal(size=7), rng.normal(size=(7, 7))
+
+    def game(keep):
+        z = keep.astype(float)
+        return (z @ weights + np.tanh(((z @ products) * z).sum(axis=1)))[:, None]
+
+    for group in range(3):
+        members = np.flatnonzero(groups == group)
+        truth = owen_values_of_all_orders(game, groups, members)
+        values, stderr, pairs = group_owen_values(game, groups, group, rng, pairs=400)
+        assert pairs == 400
+        np.testing.assert_array_less(abs(values[0, :-1] - truth), 5 * stderr[0, :-1])
+        assert (abs(values[0, :-1] + truth) > 5 * stderr[0, :-1]).any()  # the wrong sign
+        assert values[0, -1] == pytest.approx(values[0, :-1].sum())
+
+
+@pytest.mark.parametrize("index", ["banzhaf", "shapley"])
+def test_an_interaction_of_two_features_is_the_difference_of_their_effects(index):
+    keep = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], float)
+    output = np.array([0.3, 1.1, -0.4, 2.5])
+    interaction = weighted_pair_sums(keep, output, pair_coefficients(2, index))
+    assert interaction[0, 1] == pytest.approx(2.5 - 1.1 + 0.4 + 0.3)
+
+
+def test_coefficients_of_more_features_weigh_all_sizes_alike():
+    for d in (2, 3, 7):
+        coefficients = shapley_pair_coefficients(d)
+        for kept, sign in enumerate((1, -1, 1)):
+            sizes = np.arange(kept, d - 1 + kept)
+            counts = [(d - m) * (d - m - 1) for m in sizes], [m * (d - m) for m in sizes]
+            counts = (*counts, [m * (m - 1) for m in sizes])[kept]
+            np.testing.assert_allclose(coefficients[kept, sizes] * counts, sign * d)
+            assert np.count_nonzero(coefficients[kept]) == len(sizes)

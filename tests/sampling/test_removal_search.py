@@ -159,3 +159,45 @@ def test_a_single_word_that_suffices_is_found_with_few_calls():
             sizes.append(d if searched.removed is None else len(searched.removed))
     assert len(sizes) > 90
     assert np.mean(np.equal(sizes, 1)) > 0.8  # 0.3 if the set is not halved
+
+
+def additive_search(effects, calls):
+    """Search on a margin of 1 from which each removed feature takes its effect."""
+
+    def evaluate(masks):
+        margins = 1.0 - ~masks @ effects
+        return margins, margins < 0
+
+    return search_removals(evaluate, len(effects), full_margin=1.0, calls=calls)
+
+
+def test_few_calls_remove_the_features_with_the_largest_effects_first():
+    effects = np.random.default_rng(0).permutation(np.linspace(-0.05, 0.2, 60))
+    strongest = np.sort(effects)[::-1]
+    smallest = int(np.argmax(np.cumsum(strongest) > 1)) + 1
+    searched = additive_search(effects, 80)  # each feature once, and a few sets
+    assert len(searched.removed) == smallest
+    assert sum(effects[list(searched.removed)]) > 1
+
+
+def test_of_all_sets_of_the_smallest_size_the_clearest_change_is_returned():
+    effects = np.array([0.1, 1.2, 0.3, 1.9, 1.5, 0.2])
+    assert additive_search(effects, 100).removed == (3,)
+    effects = np.array([0.6, 0.3, 0.7, 0.8, 0.1, 0.2])
+    assert additive_search(effects, 100).removed == (2, 3)
+
+
+def test_stability_counts_the_sets_of_each_size_that_change_nothing():
+    effects = np.array([0.6, 0.3, 0.7, 0.8, 0.1, 0.2])
+
+    def evaluate(masks):
+        margins = 1.0 - ~masks @ effects
+        return margins, margins < 0
+
+    rows = measure_stability(evaluate, 6, calls=1000, rng=np.random.default_rng(0))
+    assert [row.size for row in rows] == [1, 2, 3, 5]
+    for row in rows:
+        sums = [effects[list(removed)].sum() for removed in combinations(range(6), row.size)]
+        assert row.draws == len(sums)
+        assert row.low == row.high == np.mean(np.array(sums) <= 1)
+    assert 0 < rows[1].low < 1

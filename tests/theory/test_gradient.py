@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from limelight.explainers import prepare_batch
 from limelight.theory.attention import attention, head_outputs, max_attention, mean_attention
-from limelight.theory.gradient import gradient, gradient_times_input, head_gradients
+from limelight.theory.gradient import (
+    gradient,
+    gradient_times_input,
+    head_gradients,
+    token_gradients,
+)
 
 from tiny_models import random_texts, tiny_model
 
@@ -93,6 +98,15 @@ def test_the_comparison_can_fail():
 def test_the_mean_of_the_heads_is_the_whole(seed):
     batch = AtTheText(tiny_model(seed), "w1 w5 never w5")
     assert_same(head_gradients(**batch.at_the_text).mean(axis=1), batch.gradient)
+
+
+@given(seeds)
+def test_gradients_of_tokens_are_the_rows_of_the_heads(seed):
+    batch = AtTheText(tiny_model(seed), "w1 w5 never w5")
+    alpha, u, key, value = (batch.at_the_text[name] for name in ("alpha", "u", "key", "value"))
+    surplus = alpha * (u - (alpha * u).sum(axis=-1, keepdims=True))
+    rows = token_gradients(alpha, surplus, key=key, value=value)
+    assert_same(rows[:, 1:], batch.gradient[:, 1:])
 
 
 @given(seeds, st.floats(-100, 100))

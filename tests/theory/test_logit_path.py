@@ -303,3 +303,23 @@ def test_logits_that_move_are_those_of_units_and_their_slopes():
     beyond, before = (unit_logits(h + sign * step * y, weight) for sign in (1, -1))
     np.testing.assert_array_equal(gained, unit_logits(h, weight))
     np.testing.assert_allclose(faster, (beyond - before) / (2 * step), rtol=1e-7, atol=1e-8)
+
+
+@given(seeds, st.floats(0.05, 0.5))
+@settings(max_examples=20)
+def test_slopes_leave_their_center_by_at_most_the_bound(seed, height):
+    """The center is that of the linear part, the same for all positions of a head."""
+    path = random_path(seed, 0.3, linear=1.0)
+    bounds = path.bounds(np.full((1, 1), height))
+    change = path.end - path.start
+    center = (change.max(axis=-1, keepdims=True) + change.min(axis=-1, keepdims=True)) / 2
+    rng, y = np.random.default_rng(seed), path.units.end - path.units.start
+    largest = np.zeros((1, K))
+    for x in rng.random(8) + 1j * height * np.array([-1, -0.5, 0, 0.5, 1, 1, -1, 0.9]):
+        at_x = path.units.start + x * y
+        slope = change + (path.units.weight[:, None] * y / np.cosh(at_x) ** 2).sum(axis=-1)
+        deviation, size = abs(slope - center).max(axis=-1), abs(slope).max(axis=-1)
+        assert (deviation <= bounds.slope_deviation[0] * (1 + 1e-12)).all()
+        assert (size <= bounds.max_slope[0] * (1 + 1e-12)).all()
+        largest = np.maximum(largest, deviation)
+    assert (largest > 0.1 * bounds.slope_deviation[0]).all()  # the bound is no empty one

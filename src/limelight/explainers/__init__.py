@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from limelight.explainers.batch import Batch, prepare_batch
 from limelight.explainers.budget import Budget, allocate_budget, parse_budget
 from limelight.explainers.explaining import read_single_text
+from limelight.explainers.learned import combine_scores, load_start, read_start
 from limelight.explainers.method import (
     MEANINGS,
     ConfiguredMethod,
@@ -96,12 +97,14 @@ __all__ = [
     "allocate_budget",
     "at_least",
     "between",
+    "combine_scores",
     "configure_method",
     "exact_attributions",
     "exact_implementation",
     "find_method",
     "fit_masks",
     "fit_sample_size",
+    "load_start",
     "make_settings",
     "nonzero_or_none",
     "parse_budget",
@@ -109,6 +112,7 @@ __all__ = [
     "prepare_batch",
     "rare_effect_warning",
     "read_single_text",
+    "read_start",
     "register_method",
     "sampled_implementation",
     "settings_class",

@@ -11,7 +11,7 @@ import math
 import os
 import zlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -30,10 +30,11 @@ from limelight.explainers.method import (
 )
 from limelight.explainers.target_game import TargetGame
 from limelight.files import parse_json, read_bounded_bytes, write_atomically
-from limelight.models import are_opposite, class_weights
+from limelight.models import are_opposite, class_weights, resolve_replacement
 from limelight.results import Attribution
 from limelight.sampling.masks import draw_masks_by_size, text_rng
 from limelight.sampling.ranks import certify_tops_by_errors
+from limelight.sampling.spread import small_sample_factor
 from limelight.shapes import Float, Int
 from limelight.text import (
     AnswerQuery,
@@ -728,3 +729,154 @@ def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
 
 _SIZED = ("vocabulary", "words.mean", "texts.mean", "spread", "0.first.bias")
 _NONE = np.array(0.0)
+
+
+# The variance that a learned method predicts counts as much as this number of pairs.
+_PRIOR_PAIRS = 8
+_ERROR_FACTORS: list[float] = np.geomspace(1.0, 1e6, 121).tolist()
+
+
+def load_start(start: LearnedMethod | str | None) -> LearnedMethod | None:
+    """Return the learned method of a setting ``start``, which may be its folder.
+
+    Raises
+    ------
+    InputError
+        If the folder has no learned method.
+    """
+    if not isinstance(start, str):
+        return start
+    try:
+        return LearnedMethod.load(start.removeprefix(LEARNED_PREFIX))
+    except InputError as error:
+        raise InputError(f"the setting 'start' must be a learned method: {error}") from None
+
+
+def read_start(settings: Any, batch: Batch) -> LearnedScores | None:
+    """Return the scores of the learned method in the setting ``start``, if there is one.
+
+    The settings also have a ``replacement``.
+
+    Raises
+    ------
+    InputError
+        If the method was not learned for this scale or replacement, or has no errors of pairs.
+    """
+    if not isinstance(settings.start, LearnedMethod):
+        return None
+    if batch.targets.scale == "probability":
+        raise InputError(
+            "a learned start explains logits only. Use scale='logit', or leave start out."
+        )
+    default = resolve_replacement(batch.model, "auto")
+    if settings.replacement != default:
+        raise InputError(
+            f"a learned start needs replacement={default!r}, not {settings.replacement!r}. Leave "
+            "replacement out, or leave start out."
+        )
+    scores = settings.start.score_texts(batch)[0]
+    if np.isnan(scores.draw_deviation).any():
+        raise InputError(
+            "this method was learned from stored values that were not sampled by pairs of orders, "
+            "so it cannot be the start. Learn it from texts, or leave start out."
+        )
+    return scores
+
+
+class CombinedScores(NamedTuple):
+    """Weighted means of learned and sampled scores.
+
+    ``weight`` is that of each learned score. The variances of the learned scores were increased by
+    ``factor``. ``sampled_stderr`` are the standard errors of the sampled scores.
+    """
+
+    scores: Float[np.ndarray, " d"]
+    stderr: Float[np.ndarray, " d"]
+    weight: Float[np.ndarray, " d"]
+    factor: float
+    sampled_stderr: Float[np.ndarray, " d"]
+    learned_warnings: tuple[str, ...]
+
+    def replace_scores(self, attribution: Attribution) -> Attribution:
+        """Return an attribution of the sampled scores with these scores instead."""
+        # The factor is one of variances. It is reported if the errors are more than doubled.
+        increase = f" (with errors increased by a factor of {self.factor**0.5:.1f})"
+        return replace(
+            attribution,
+            scores=self.scores,
+            stderr=self.stderr,
+            # The errors of the learned scores have no draws.
+            draws=None,
+            warnings=(
+                f"Scores are weighted means of learned scores{increase * (self.factor > 4)} and "
+                "sampled scores. For unbiased sampled scores, read diagnostics['unbiased'].",
+                *self.learned_warnings,
+                *attribution.warnings,
+            ),
+            diagnostics={
+                **attribution.diagnostics,
+                "unbiased": attribution.scores.tolist(),
+                "unbiased_stderr": self.sampled_stderr.tolist(),
+                "learned_share": float(self.weight.mean()),
+                "learned_widened": self.factor,
+            },
+        )
+
+
+def combine_scores(
+    learned: LearnedScores,
+    values: Float[np.ndarray, " d"],
+    sampled_variance: Float[np.ndarray, " d"],
+    *,
+    pairs: Int[np.ndarray, " d"] | int | None = None,
+) -> CombinedScores:
+    """Average learned and sampled scores, feature by feature, weighted by their squared errors.
+
+    The variance of a pair of orders is an average too. The learned method predicts it from other
+    texts, and the sample estimates it from this text. If the learned scores differ from the sampled
+    scores by more than both errors allow, the text is unlike the training texts, so the learned
+    errors are increased by a common factor. At the end the scores are corrected to add up to
+    f(all) − f(none), as the sampled scores do. Each feature gets a part of the correction in
+    proportion to its squared error. This brings the scores closer to the true values, in the
+    distance that weights features by their squared errors.
+
+    Parameters
+    ----------
+    learned
+        The learned scores, from :func:`read_start`.
+    values
+        The sampled scores, which add up to f(all) − f(none).
+    sampled_variance
+        The squared standard errors of the sampled scores. A single pair has any finite values.
+    pairs
+        The number of pairs of orders, for each feature or for all; None for another sampler.
+
+    Returns
+    -------
+    The weighted means, with their errors.
+    """
+    if pairs is not None:
+        degrees = np.asarray(_PRIOR_PAIRS + pairs - 1.0)
+        prior = _PRIOR_PAIRS * learned.draw_deviation**2 / pairs
+        sampled_variance = (prior + (pairs - 1) * sampled_variance) / degrees
+        # The variance is an estimate itself.
+        sampled_variance = sampled_variance * small_sample_factor(degrees) ** 2
+    squared_distance, learned_variance = (learned.values - values) ** 2, learned.stderr**2
+    fitting_factors = (
+        factor
+        for factor in _ERROR_FACTORS
+        if np.mean(squared_distance / (factor * learned_variance + sampled_variance)) <= 1
+    )
+    factor = next(fitting_factors, _ERROR_FACTORS[-1])
+    weight = sampled_variance / (factor * learned_variance + sampled_variance)
+    scores = weight * learned.values + (1 - weight) * values
+    variance = (1 - weight) * sampled_variance
+    scores = scores + variance / variance.sum() * (values.sum() - scores.sum())
+    return CombinedScores(
+        scores=scores,
+        stderr=np.sqrt(variance),
+        weight=weight,
+        factor=factor,
+        sampled_stderr=np.sqrt(sampled_variance),
+        learned_warnings=learned.warnings,
+    )

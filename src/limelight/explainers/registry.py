@@ -484,7 +484,8 @@ def default_method(model: Model) -> str:
     """Return the id of the method that explains ``model`` by default.
 
     Answers are explained by Banzhaf values. At an equal number of calls they are at least as good
-    as ContextCite in each measure of its paper, and Shapley values are not (benchmarks/answers.py).
+    as ContextCite in each measure of its paper, and Shapley values are not
+    (reproduction/studies/answers.py).
     """
     if has(model, "generation"):
         return ANSWER_COMPARISON[0]

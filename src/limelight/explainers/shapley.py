@@ -3,13 +3,19 @@
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, NamedTuple, final
+from typing import Annotated, final
 
 import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.explainers.batch import Batch
-from limelight.explainers.learned import LEARNED_PREFIX, LearnedMethod, LearnedScores
+from limelight.explainers.learned import (
+    CombinedScores,
+    LearnedMethod,
+    combine_scores,
+    load_start,
+    read_start,
+)
 from limelight.explainers.method import (
     MEANINGS,
     Cost,
@@ -37,7 +43,6 @@ from limelight.explainers.target_game import (
     nonzero_or_none,
     rare_effect_warning,
 )
-from limelight.models import resolve_replacement
 from limelight.results import Attribution
 from limelight.sampling.all_masks import shapley_values_from_all_masks
 from limelight.sampling.kernel import minimum_pairs, shapley_values_from_regression
@@ -54,8 +59,7 @@ from limelight.sampling.ranks import (
     TopSizes,
     certify_tops_by_errors,
 )
-from limelight.sampling.spread import pooled_error, small_sample_factor
-from limelight.shapes import Float
+from limelight.sampling.spread import pooled_error
 from limelight.text import pluralize
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import host_array
@@ -66,9 +70,6 @@ from limelight.theory.shapley import shapley
 # is a random order and 1 is the order of greedy search.
 ENOUGH_PAIRS = 25
 MIN_PAIRS = 2  # a single pair has no spread
-# The variance that a learned method predicts counts as much as this number of pairs.
-_PRIOR_PAIRS = 8
-_ERROR_FACTORS: list[float] = np.geomspace(1.0, 1e6, 121).tolist()
 SAMPLERS = ("auto", "orders", "regression")
 # A regression is the better sampler for at most 30 features and at least d²/2 calls: 6 for each of
 # 12 features, 15 for each of 30. For words and MiniLM d²/3 calls would be enough. For a small GPT-2
@@ -171,7 +172,7 @@ def explain_by_sampling(
         return _explain_by_few_orders(settings, batch)
     game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
     sample_size = settings.sample_size
-    learned_scores = _learned_scores(settings, batch)
+    learned_scores = read_start(settings, batch)
     if sample_size.has_time_for_all_masks(d):
         return game.make_attribution(shapley_values_from_all_masks(game, d)[0], masks=2**d)
     rng = text_rng(settings.seed, batch.inputs[0].text)
@@ -183,7 +184,9 @@ def explain_by_sampling(
         """Return the combination of the sample with the learned scores, if there are any."""
         if learned_scores is None or d < 3:
             return None
-        return _combine_scores(learned_scores, sample, uses_regression=uses_regression)
+        pairs = None if uses_regression else sample.draw_counts
+        values, variance = sample.values[0], sample.sampled_variance[0]
+        return combine_scores(learned_scores, values, variance, pairs=pairs)
 
     def certify(sample: ShapleySample, level: float) -> TopSizes:
         """Return the sizes of the certain top sets at an error level."""
@@ -221,118 +224,7 @@ def explain_by_sampling(
         sampler="regression" if uses_regression else "orders",
     )
     combined = combine(sample)
-    return attribution if combined is None else combined.replace_scores(attribution, sample)
-
-
-def _learned_scores(settings: "Shapley", batch: Batch) -> LearnedScores | None:
-    """Return the scores of the learned method that the setting ``start`` names, if any.
-
-    Raises
-    ------
-    InputError
-        If the method was not learned for this scale or replacement, or has no errors of pairs.
-    """
-    if not isinstance(settings.start, LearnedMethod):
-        return None
-    if batch.targets.scale == "probability":
-        raise InputError(
-            "a learned start explains logits only. Use scale='logit', or leave start out."
-        )
-    default = resolve_replacement(batch.model, "auto")
-    if settings.replacement != default:
-        raise InputError(
-            f"a learned start needs replacement={default!r}, not {settings.replacement!r}. Leave "
-            "replacement out, or leave start out."
-        )
-    scores = settings.start.score_texts(batch)[0]
-    if np.isnan(scores.draw_deviation).any():
-        raise InputError(
-            "this method was learned from stored values that were not sampled by pairs of orders, "
-            "so it cannot be the start. Learn it from texts, or leave start out."
-        )
-    return scores
-
-
-class CombinedScores(NamedTuple):
-    """Weighted means of learned and sampled scores.
-
-    ``weight`` is that of each learned score. The variances of the learned scores were increased by
-    ``factor``. ``sampled_stderr`` are the standard errors of the sampled scores.
-    """
-
-    scores: Float[np.ndarray, " d"]
-    stderr: Float[np.ndarray, " d"]
-    weight: Float[np.ndarray, " d"]
-    factor: float
-    sampled_stderr: Float[np.ndarray, " d"]
-    learned_warnings: tuple[str, ...]
-
-    def replace_scores(self, attribution: Attribution, sample: ShapleySample) -> Attribution:
-        """Return an attribution of the sampled scores with these scores instead."""
-        # The factor is one of variances. It is reported if the errors are more than doubled.
-        increase = f" (with errors increased by a factor of {self.factor**0.5:.1f})"
-        return replace(
-            attribution,
-            scores=self.scores,
-            stderr=self.stderr,
-            # The errors of the learned scores have no draws.
-            draws=None,
-            warnings=(
-                f"Scores are weighted means of learned scores{increase * (self.factor > 4)} and "
-                "sampled scores. For unbiased sampled scores, read diagnostics['unbiased'].",
-                *self.learned_warnings,
-                *attribution.warnings,
-            ),
-            diagnostics={
-                **attribution.diagnostics,
-                "unbiased": sample.values[0].tolist(),
-                "unbiased_stderr": self.sampled_stderr.tolist(),
-                "learned_share": float(self.weight.mean()),
-                "learned_widened": self.factor,
-            },
-        )
-
-
-def _combine_scores(
-    learned: LearnedScores, sample: ShapleySample, *, uses_regression: bool
-) -> CombinedScores:
-    """Average learned and sampled scores, feature by feature, weighted by their squared errors.
-
-    The variance of a pair of orders is an average too. The learned method predicts it from other
-    texts, and the sample estimates it from this text. If the learned scores differ from the sampled
-    scores by more than both errors allow, the text is unlike the training texts, so the learned
-    errors are increased by a common factor. At the end the scores are corrected to add up to
-    f(all) − f(none), as the sampled scores do. Each feature gets a part of the correction in
-    proportion to its squared error. This brings the scores closer to the true values, in the
-    distance that weights features by their squared errors.
-    """
-    values, sampled_variance = sample.values[0], sample.sampled_variance[0]
-    if not uses_regression:
-        n = sample.draw_counts
-        degrees = _PRIOR_PAIRS + n - 1.0
-        prior = _PRIOR_PAIRS * learned.draw_deviation**2 / n
-        sampled_variance = (prior + (n - 1) * sampled_variance) / degrees
-        # The variance is an estimate itself.
-        sampled_variance = sampled_variance * small_sample_factor(degrees) ** 2
-    squared_distance, learned_variance = (learned.values - values) ** 2, learned.stderr**2
-    fitting_factors = (
-        factor
-        for factor in _ERROR_FACTORS
-        if np.mean(squared_distance / (factor * learned_variance + sampled_variance)) <= 1
-    )
-    factor = next(fitting_factors, _ERROR_FACTORS[-1])
-    weight = sampled_variance / (factor * learned_variance + sampled_variance)
-    scores = weight * learned.values + (1 - weight) * values
-    variance = (1 - weight) * sampled_variance
-    scores = scores + variance / variance.sum() * (values.sum() - scores.sum())
-    return CombinedScores(
-        scores=scores,
-        stderr=np.sqrt(variance),
-        weight=weight,
-        factor=factor,
-        sampled_stderr=np.sqrt(sampled_variance),
-        learned_warnings=learned.warnings,
-    )
+    return attribution if combined is None else combined.replace_scores(attribution)
 
 
 def pair_warnings(
@@ -508,12 +400,7 @@ class Shapley:
     orders: Annotated[int | None, at_least(1)] = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.start, str):
-            try:
-                learned = LearnedMethod.load(self.start.removeprefix(LEARNED_PREFIX))
-            except InputError as error:
-                raise InputError(f"the setting 'start' must be a learned method: {error}") from None
-            object.__setattr__(self, "start", learned)
+        object.__setattr__(self, "start", load_start(self.start))
         for name in ("pairs", "max_pairs") if self.start is None else ():
             if getattr(self, name) == 1:
                 raise InputError(

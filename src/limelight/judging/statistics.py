@@ -152,7 +152,7 @@ def bootstrap_shares(
     Shares, standard errors and the deviations of the draws.
     """
     # Percentiles of δ* hold 0.89 of shares at 12 texts, BCa 0.90, and deviations divided by s* 0.95
-    # (benchmarks/interval_candidates.py): texts that miss a tail have also missed its spread.
+    # (reproduction/studies/interval_candidates.py): texts that miss a tail also miss its spread.
     draws = max(DRAWS, _DRAWS_PER_COLUMN * gain.shape[1])
     takes_part = np.isfinite(gain)
     # The room of a text counts only for methods that have scores there. So a share is a part of

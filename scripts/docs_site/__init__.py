@@ -1,1 +1,0 @@
-"""The documentation as a site: pages and navigation from ``docs/``, built by zensical, checked."""
