@@ -14,8 +14,8 @@ that are used. Statement and proof: ``docs/theorems/refilling.md``.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Unpack
 
@@ -213,11 +213,35 @@ class RefillGame:
     position_value: Float[np.ndarray, "C K T"]  # y_t
     group: Int[np.ndarray, " T"]  # the word at each position
     error: Float[np.ndarray, "C K"]
+    _forms: dict[float, list["RefillForm"]] = field(default_factory=dict)
 
     @property
     def d(self) -> int:
         """Return the number of words."""
         return int(self.a.shape[-1])
+
+    def forms(self, tolerance: float) -> list["RefillForm"]:
+        """Return the form of each head, in which 1/D and words have errors up to a tolerance.
+
+        Below about 1e-9, rounding errors of many positions may exceed it. The bounds contain them.
+
+        Raises
+        ------
+        DomainError
+            If the words cannot be replaced by nodes with finite errors.
+        """
+        if tolerance not in self._forms:
+            heads = range(len(self.D0))
+            self._forms[tolerance] = [_fit_form(self, k, tolerance) for k in heads]
+        return self._forms[tolerance]
+
+    def value(
+        self, keep: Bool[np.ndarray, "n d"], *, tolerance: float
+    ) -> tuple[Float[np.ndarray, "n C"], Float[np.ndarray, " C"]]:
+        """Return v(S) for each row of ``keep``, and a bound on the errors."""
+        forms = self.forms(tolerance)
+        bounds = [_value_bound(form) for form in forms]
+        return refilled_values(forms, keep), np.mean(bounds, axis=0)
 
 
 class RefillForm(NamedTuple):
@@ -242,28 +266,23 @@ class RefillForm(NamedTuple):
     rounding: float  # of one sum over the nodes, in units of the magnitude
 
 
-def refill_forms(game: RefillGame, tolerance: float) -> Iterator[RefillForm]:
-    """Yield the form of each head, in which 1/D and words have relative errors up to a tolerance.
+def _fit_form(game: RefillGame, k: int, tolerance: float) -> RefillForm:
+    """Return the form of head ``k`` with as few nodes of words as the tolerance allows."""
+    for order in _ORDERS[1:] if tolerance < _FINE else _ORDERS:
+        form = _head_form(game, k, game.words(order)[k], tolerance)
+        if form.relative_error <= (1 + _SHARE) * tolerance:
+            break
+    if not math.isfinite(form.relative_error):
+        raise DomainError(
+            "random refilling cannot bound its errors for this text, because the words of the "
+            "background differ too much. Use another background or another replacement."
+        )
+    return form
 
-    Below about 1e-9, rounding errors of many positions may exceed it. The bounds contain them.
 
-    Raises
-    ------
-    DomainError
-        If the words cannot be replaced by nodes with finite errors.
-    """
-    orders = _ORDERS[1:] if tolerance < _FINE else _ORDERS
-    for k in range(len(game.D0)):
-        for order in orders:
-            form = _head_form(game, k, game.words(order)[k], tolerance)
-            if form.relative_error <= (1 + _SHARE) * tolerance:
-                break
-        if not math.isfinite(form.relative_error):
-            raise DomainError(
-                "random refilling cannot bound its errors for this text, because the words of the "
-                "background differ too much. Use another background or another replacement."
-            )
-        yield form
+def _value_bound(form: RefillForm) -> Float[np.ndarray, " C"]:
+    """Return a bound on the error of v(S) of one head."""
+    return form.half_range * form.relative_error + form.magnitude * form.rounding + form.error
 
 
 def _head_form(game: RefillGame, k: int, nodes: WordNodes, tolerance: float) -> RefillForm:
@@ -291,7 +310,9 @@ def _head_form(game: RefillGame, k: int, nodes: WordNodes, tolerance: float) -> 
         x.reshape(-1, T) for x in (moments.factor, moments.mean_g, *moments[3:])
     )
     mean_value = moments.mean_value.reshape(len(c), -1, T)
-    drop_value = (mean_value + (y + (nodes.center - c)[:, None])[:, None] * mean_g) * (scale / smallest)
+    drop_value = (mean_value + (y + (nodes.center - c)[:, None])[:, None] * mean_g) * (
+        scale / smallest
+    )
     group_sums = (np.arange(d)[:, None] == game.group).astype(np.float64).T
     with np.errstate(divide="ignore"):
         log_factor = np.log(factor) @ group_sums
@@ -391,7 +412,7 @@ def _mean_effects(
     """Return Σ_m ω_m (E_p[v | j kept] − E_p[v | j removed]) for each head, with a bound."""
     residual, mass = mixture.total_residual, mixture.mass + mixture.total_residual
     results = []
-    for form in refill_forms(game, share):
+    for form in game.forms(share):
         omega = mixture.omega
         sums = _conditionals(form, mixture.p, total=omega, kept=omega, removed=omega)
         bound = 2 * form.half_range * (residual + form.relative_error * mass)
@@ -406,10 +427,9 @@ def refilled_leave_one_out(game: RefillGame, *, tolerance: float = 1e-6) -> list
     check_tolerance(tolerance)
     masks = np.concatenate([np.ones((1, game.d), bool), ~np.eye(game.d, dtype=bool)])
     results = []
-    for form in refill_forms(game, 0.9 * tolerance):
+    for form in game.forms(0.9 * tolerance):
         values = refilled_values([form], masks).T
-        bound = 2 * form.half_range * form.relative_error + 2 * form.magnitude * form.rounding
-        results.append(BoundedScores(values[:, :1] - values[:, 1:], bound + 2 * form.error))
+        results.append(BoundedScores(values[:, :1] - values[:, 1:], 2 * _value_bound(form)))
     return results
 
 
@@ -425,15 +445,13 @@ def refilled_lime(
     plan = lime_plan(game.d, tolerance=tolerance, **settings)
     if not plan.meets(tolerance):
         share = 2 * tolerance / design.combined_error_factor()
-        return [
-            _lime_by_recurrence(form, game.d, **settings) for form in refill_forms(game, share)
-        ]
+        return [_lime_by_recurrence(form, game.d, **settings) for form in game.forms(share)]
     amplification = float((plan.reciprocal_factor / TOLERANCES).max())
     first, last = plan.corrections
     ends = np.stack([np.ones(game.d, bool), np.zeros(game.d, bool)])
     p, omega = plan.mixture.p, plan.mixture.omega
     results = []
-    for form in refill_forms(game, tolerance / max(amplification, 1e-300)):
+    for form in game.forms(tolerance / max(amplification, 1e-300)):
         sums = _conditionals(form, p, total=omega, kept=omega * (1 - p), removed=0 * omega)
         full, empty = refilled_values([form], ends) - form.c
         kept = sums.kept + (first * full)[:, None]
