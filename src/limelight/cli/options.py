@@ -123,8 +123,8 @@ class ModelOptions:
         Device to compute on, such as "cpu" or "cuda". Default: a GPU for a Hugging Face model if
         there is one, otherwise the CPU.
     background
-        File of texts whose random words replace removed words with --replacement refill. For an
-        AttentionClassifier.
+        File of texts whose random words replace removed words if you set replacement=refill. For
+        an AttentionClassifier.
     template
         Language models: the prompt, with {text} in place of the text, or a JSON list of chat
         messages. Without --labels, the model answers in its own words.

@@ -177,8 +177,10 @@ def tilted_means(nodes: WordNodes, mu: Float[np.ndarray, " n"]) -> Moments:
     ).T
     factor, mean_g, size, size_g = sums[:4]
     spread = mu[:, None] * (nodes.high - nodes.low) / 4
-    tail = 2 * nodes.bin_mass * np.exp(np.multiply.outer(-mu, nodes.low - nodes.least))
-    tail *= np.exp(m * np.log(np.maximum(spread, 1e-300)) - math.lgamma(m + 1))
+    # In logarithms, since a power of μ may overflow where its exponential underflows.
+    log_tail = m * np.log(np.maximum(spread, 1e-300)) - math.lgamma(m + 1)
+    log_tail += np.multiply.outer(-mu, nodes.low - nodes.least) + np.log(2 * nodes.bin_mass)
+    tail = np.exp(np.minimum(log_tail, 600))
     error = tail.sum(axis=1)
     error_g = (tail * (nodes.high + m / np.maximum(mu, 1e-300)[:, None])).sum(axis=1)
     # An exponent −z has an error of 3 roundings, and z e^{−z} is below 40 e^{−z} or below 1e-15.
