@@ -1,16 +1,16 @@
 """`replacement="refill"` from texts to results: values, settings, identity, errors and commands."""
 
 import itertools
-import json
 import pickle
 
 import numpy as np
 import pytest
-from tiny_models import tiny_model
 
 import limelight
 from limelight import InputError
 from limelight.text import CLS, UNK
+
+from tiny_models import tiny_model
 
 BACKGROUND = ["w1 w2 w2", "w7 unseen"]
 TEXT = "w3 w4 w3 w5"
@@ -188,9 +188,9 @@ ERRORS = [
     (lambda m: m.with_background({"w1": 0.0}), "must be positive"),
     (lambda m: m.with_background({"w1": float("inf")}), "must be positive"),
     (lambda m: m.with_background({1: 1.0}), "must be strings"),
-    (lambda m: tiny_model(attention="additive", w_a=np.ones((3, 5))).with_background(["w1"]),
+    (lambda _: tiny_model(attention="additive", w_a=np.ones((3, 5))).with_background(["w1"]),
      "additive attention"),
-    (lambda m: limelight.load("module:object", background=["w1"]), "module"),
+    (lambda _: limelight.load("module:object", background=["w1"]), "module"),
 ]  # fmt: skip
 
 
@@ -210,10 +210,11 @@ def test_load_takes_a_background_and_the_command_a_file(tmp_path, capsys):
     e = limelight.explain(model, TEXT, "shapley", replacement="refill")
     arguments = ["explain", TEXT, "--model", str(folder), "--background", str(file)]
     arguments += ["--method", "shapley", "--set", "replacement=refill", "--format", "json"]
-    main(arguments)
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["scores"] == pytest.approx(e.scores.tolist())
-    assert shown["model"] == model.fingerprint
+    with pytest.raises(SystemExit):
+        main(arguments)
+    shown = limelight.Explanation.from_json(capsys.readouterr().out)
+    assert shown.scores == pytest.approx(e.scores)
+    assert shown.model == model.fingerprint
 
 
 def test_verify_checks_refills_with_another_quadrature(model):

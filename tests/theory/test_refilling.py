@@ -23,7 +23,7 @@ from limelight.theory.refilling import (
 TOLERANCES = (1e-3, 1e-6, 1e-9)
 EFFECTS = {
     "shapley": (refilled_shapley, shapley_weight),
-    "banzhaf": (refilled_banzhaf, lambda d: lambda s: 0.5 ** (d - 1)),
+    "banzhaf": (refilled_banzhaf, lambda d: lambda _: 0.5 ** (d - 1)),
     "leave-one-out": (refilled_leave_one_out, lambda d: lambda s: float(s == d - 1)),
 }
 small_games = st.builds(
@@ -102,7 +102,7 @@ def test_the_comparison_can_fail():
 def test_shapley_values_add_up_to_the_change_of_the_mean_output(seed, spread):
     game = RandomRefills(seed, d=23, T=29, n=400, K=2, spread=spread).game()
     ends = np.array([[True] * 23, [False] * 23])
-    (full, empty), bound = game.value(ends, tolerance=1e-8)
+    (full, empty), _ = game.value(ends, tolerance=1e-8)
     results = refilled_shapley(game, tolerance=1e-8)
     total = mean_over_heads(results).sum(axis=-1)
     assert np.abs(total - (full - empty)).max() <= 23 * mean_over_heads(results, "bound").max()

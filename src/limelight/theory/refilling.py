@@ -142,7 +142,7 @@ def compress_words(
     )
 
 
-class Moments(NamedTuple):
+class TiltedMeans(NamedTuple):
     """E[e^{−μ(g − min g)}] and the means of g and of x g under that tilt, at each μ.
 
     The errors are relative to E[e^{−μg}] and to E[g e^{−μg}]. Those of ``mean_value``, the mean of
@@ -156,7 +156,7 @@ class Moments(NamedTuple):
     mean_error: Float[np.ndarray, " n"]
 
 
-def tilted_means(nodes: WordNodes, mu: Float[np.ndarray, " n"]) -> Moments:
+def tilted_means(nodes: WordNodes, mu: Float[np.ndarray, " n"]) -> TiltedMeans:
     """Return the moments of a distribution of words under the tilts e^{−μg}, with their errors.
 
     On a bin from l to h, interpolation at m Chebyshev nodes is off by at most 2 ((h − l)/4)^m/m!
@@ -189,7 +189,7 @@ def tilted_means(nodes: WordNodes, mu: Float[np.ndarray, " n"]) -> Moments:
     error += steps * (size + 1e-15)
     error_g += steps * (size_g + 1e-15 * nodes.least)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return Moments(
+        return TiltedMeans(
             factor,
             mean_g / factor,
             sums[4:] / factor,
@@ -344,16 +344,16 @@ def refilled_values(
     forms: Sequence[RefillForm], keep: Bool[np.ndarray, "n d"]
 ) -> Float[np.ndarray, "n C"]:
     """Return v(S), the mean over heads, for each row of ``keep`` (True: the word is kept)."""
-    kept = keep.astype(np.float64)
-    total = np.zeros((len(kept), len(forms[0].c)))
+    kept_mask = keep.astype(np.float64)
+    total = np.zeros((len(kept_mask), len(forms[0].c)))
     for form in forms:
         with np.errstate(divide="ignore"):
             log_keep, log_drop = np.log(form.keep_factor), np.log(form.drop_factor)
         # 0 times a logarithm of 0 is no number. e^{−745} is the smallest positive number.
         log_keep, log_drop = np.maximum(log_keep, -1e4), np.maximum(log_drop, -1e4)
-        P = form.weight * np.exp(kept @ log_keep.T + (1 - kept) @ log_drop.T)
+        P = form.weight * np.exp(kept_mask @ log_keep.T + (1 - kept_mask) @ log_drop.T)
         for i, n0 in enumerate(form.n0):
-            R = n0 + kept @ form.keep_value[i].T + (1 - kept) @ form.drop_value[i].T
+            R = n0 + kept_mask @ form.keep_value[i].T + (1 - kept_mask) @ form.drop_value[i].T
             total[:, i] += (P * R).sum(axis=1) + form.c[i]
     return total / len(forms)
 
@@ -362,23 +362,24 @@ class _Conditionals(NamedTuple):
     """Σ_m weight_m of E_p[f − c], of E_p[f − c | j kept] and of E_p[f − c | j removed]."""
 
     total: Float[np.ndarray, " C"]
-    kept: Float[np.ndarray, "C d"]
-    removed: Float[np.ndarray, "C d"]
+    if_kept: Float[np.ndarray, "C d"]
+    if_removed: Float[np.ndarray, "C d"]
 
 
 def _conditionals(
     form: RefillForm,
     p_nodes: Float[np.ndarray, " M"],
     *,
-    total: Float[np.ndarray, " M"],
-    kept: Float[np.ndarray, " M"],
-    removed: Float[np.ndarray, " M"],
+    total_weight: Float[np.ndarray, " M"],
+    kept_weight: Float[np.ndarray, " M"],
+    removed_weight: Float[np.ndarray, " M"],
 ) -> _Conditionals:
     """Return the sums of expectations over removal probabilities, with a weight for each."""
     sums = _Conditionals(np.zeros_like(form.n0), *np.zeros((2, *form.keep_value[:, 0].shape)))
     keep, drop = form.keep_factor, form.drop_factor
     step = form.keep_value - form.drop_value
-    for p, w, w_kept, w_removed in zip(p_nodes, total, kept, removed, strict=True):
+    weights = zip(total_weight, kept_weight, removed_weight, strict=True)
+    for p, (w, w_kept, w_removed) in zip(p_nodes, weights, strict=True):
         phi = (1 - p) * keep + p * drop
         # If both factors underflow, the product of all factors is 0 too.
         phi = np.maximum(phi, np.finfo(np.float64).tiny)
@@ -387,8 +388,10 @@ def _conditionals(
         mean = (1 - p) * t * form.keep_value + p * tau * form.drop_value
         R = (form.n0[:, None] + mean.sum(axis=-1))[..., None]
         sums.total[...] += w * (P * R[..., 0]).sum(axis=1)
-        sums.kept[...] += w_kept * np.einsum("q,cqd->cd", P, t * (R + p * tau * step))
-        sums.removed[...] += w_removed * np.einsum("q,cqd->cd", P, tau * (R - (1 - p) * t * step))
+        sums.if_kept[...] += w_kept * np.einsum("q,cqd->cd", P, t * (R + p * tau * step))
+        sums.if_removed[...] += w_removed * np.einsum(
+            "q,cqd->cd", P, tau * (R - (1 - p) * t * step)
+        )
     return sums
 
 
@@ -416,11 +419,13 @@ def _mean_effects(
     results = []
     for form in game.forms(share):
         omega = mixture.omega
-        sums = _conditionals(form, mixture.p, total=omega, kept=omega, removed=omega)
+        sums = _conditionals(
+            form, mixture.p, total_weight=omega, kept_weight=omega, removed_weight=omega
+        )
         bound = 2 * form.half_range * (residual + form.relative_error * mass)
         rounding = form.rounding + ROUNDING * len(omega)
         bound = bound + 2 * form.magnitude * rounding * mass + 2 * form.error
-        results.append(BoundedScores(sums.kept - sums.removed, bound))
+        results.append(BoundedScores(sums.if_kept - sums.if_removed, bound))
     return results
 
 
@@ -454,12 +459,14 @@ def refilled_lime(
     p, omega = plan.mixture.p, plan.mixture.omega
     results = []
     for form in game.forms(tolerance / max(amplification, 1e-300)):
-        sums = _conditionals(form, p, total=omega, kept=omega * (1 - p), removed=0 * omega)
+        sums = _conditionals(
+            form, p, total_weight=omega, kept_weight=omega * (1 - p), removed_weight=0 * omega
+        )
         full, empty = refilled_values([form], ends) - form.c
-        kept = sums.kept + (first * full)[:, None]
+        kept_sums = sums.if_kept + (first * full)[:, None]
         total = sums.total + first * full + last * empty
         mean = design.m1 / design.m0
-        effects = kept - mean * total[:, None]
+        effects = kept_sums - mean * total[:, None]
         beta = effects - design.pull * effects.sum(axis=-1, keepdims=True)
         beta = beta / (design.V + design.penalty)
         intercept = total / design.m0 - mean * beta.sum(axis=-1) + form.c
