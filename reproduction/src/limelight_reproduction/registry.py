@@ -20,6 +20,7 @@ from limelight_reproduction.one_layer import (
 from limelight_reproduction.questions import (
     controls,
     erasure,
+    last_layer,
     lengths,
     multiplicity,
     reliability,
@@ -43,6 +44,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     next_checks.EXPERIMENT,
     jain_wallace.EXPERIMENT,
     controls.EXPERIMENT,
+    last_layer.EXPERIMENT,
     erasure.EXPERIMENT,
     summaries.EXPERIMENT,
     reliability.EXPERIMENT,
