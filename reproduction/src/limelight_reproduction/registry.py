@@ -3,7 +3,7 @@
 __all__ = ["EXPERIMENTS"]
 
 from limelight_reproduction import histogram
-from limelight_reproduction.deep import figure_6, next_checks
+from limelight_reproduction.deep import attention_heads, figure_6, next_checks, text_units
 from limelight_reproduction.experiment import Experiment
 from limelight_reproduction.images import images
 from limelight_reproduction.one_layer import (
@@ -55,6 +55,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     replacements.EXPERIMENT,
     refilling.EXPERIMENT,
     words_or_pieces.EXPERIMENT,
+    text_units.EXPERIMENT,
+    attention_heads.EXPERIMENT,
     sentence_pairs.EXPERIMENT,
     histogram.EXPERIMENT,
     images.EXPERIMENT,
