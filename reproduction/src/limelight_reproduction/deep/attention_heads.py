@@ -41,7 +41,7 @@ OFFSETS = range(-12, 13)
 
 def measure_shipped(setting: Setting) -> Numbers:
     """Judge attention and effective attention of the shipped model."""
-    import limelight_reproduction.methods.effective_attention  # noqa: F401  (it is registered)
+    import limelight_reproduction.methods.projected_attention  # noqa: F401  (it is registered)
 
     model = setting.shipped_model
     count = QUICK_TEXTS if setting.quick else TEXTS
@@ -61,7 +61,7 @@ def measure_shipped(setting: Setting) -> Numbers:
 
 def measure_deep(setting: Setting) -> Numbers:
     """Judge attention and effective attention of the last layer of the deep model."""
-    import limelight_reproduction.methods.effective_attention  # noqa: F401  (it is registered)
+    import limelight_reproduction.methods.projected_attention  # noqa: F401  (it is registered)
 
     model, rows = setting.text_classifier, []
     count = QUICK_DEEP_TEXTS if setting.quick else DEEP_TEXTS
@@ -141,7 +141,9 @@ def probe_sentences() -> dict[str, list[ProbeSentence]]:
     ):
         words = f"the {adjectives} {noun} {phrase.format('house')} {verb} .".split()
         nouns.append(ProbeSentence(tuple(words), 0, words.index(noun)))
-    return {"verb → subject": subjects, "determiner → noun": nouns}
+    # Templates without a second noun repeat.
+    relations = {"verb → subject": subjects, "determiner → noun": nouns}
+    return {name: list(dict.fromkeys(sentences)) for name, sentences in relations.items()}
 
 
 def measure_probe(setting: Setting) -> Numbers:
