@@ -125,7 +125,7 @@ def compress_words(
         mass, *values = moments @ basis.T
         parts.append((low + (high - low) * (1 + nodes) / 2, mass, np.stack(values)))
         bins.append((low, high, float(q.sum())))
-    low, high, bin_mass = np.array(bins).reshape(-1, 3).T
+    bin_low, bin_high, bin_mass = np.array(bins).reshape(-1, 3).T
     return WordNodes(
         top=top,
         least=float(weights.min()),
@@ -133,8 +133,8 @@ def compress_words(
         g=np.concatenate([g for g, _, _ in parts]),
         mass=np.concatenate([mass for _, mass, _ in parts]),
         value=np.concatenate([values for _, _, values in parts], axis=1),
-        low=low,
-        high=high,
+        low=bin_low,
+        high=bin_high,
         bin_mass=bin_mass,
         center=center,
         value_low=value_low,
