@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
@@ -260,9 +260,8 @@ def _explain_by_refilled_limit(settings: "Lime", batch: Batch) -> list[Attributi
             continue
         (attribution,) = refill_attributions(settings, single, value=refilled_leave_one_out)
         warning = _single_feature_warning(single)
-        attributions.append(
-            replace(attribution, intercept=attribution.base_value, warnings=(warning,))
-        )
+        intercept = cast(float, attribution.base_value)
+        attributions.append(replace(attribution, intercept=intercept, warnings=(warning,)))
     return attributions
 
 

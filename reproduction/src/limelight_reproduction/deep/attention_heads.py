@@ -72,7 +72,8 @@ def measure_deep(setting: Setting) -> Numbers:
         scores = {name: explain(model, text, name, progress=False).scores for name in NAMES}
         text_game, d = game(model, text), len(e.scores)
         rng = np.random.default_rng([setting.seed, i])
-        chance = np.mean([_deletion_area(text_game, rng.permutation(d)) for _ in range(ORDERS)])
+        random_areas = [_deletion_area(text_game, rng.permutation(d)) for _ in range(ORDERS)]
+        chance = float(np.mean(random_areas))
         room = max(_deletion_area(text_game, np.argsort(-e.scores)) - chance, 1e-9)
         shares = {
             name: (_deletion_area(text_game, np.argsort(-s)) - chance) / room

@@ -86,7 +86,8 @@ def _measure_text(
     word_game = game(models["words"], text, features="positions")
     d = len(words)
     areas = {kind: _deletion_area(word_game, np.argsort(-s)) for kind, s in scores.items()}
-    chance = np.mean([_deletion_area(word_game, rng.permutation(d)) for _ in range(ORDERS)])
+    random_areas = [_deletion_area(word_game, rng.permutation(d)) for _ in range(ORDERS)]
+    chance = float(np.mean(random_areas))
     room = max(areas["words"] - chance, 1e-9)
     rows = {}
     for kind, model in models.items():
@@ -118,7 +119,7 @@ def _wrap_with_spans(classifier: Any, kind: str, spans: Spans) -> Model:
 
     def predict(texts: Sequence[str]) -> Float[np.ndarray, "n 2"]:
         """Return the logits; a text without letters is a single space."""
-        return classifier.logits([text if text.strip() else "." for text in texts])  # type: ignore[no-any-return]
+        return classifier.logits([text if text.strip() else "." for text in texts])
 
     return wrap(
         predict, classes=classifier.classes, scale="logit", words=lambda _: spans, name=kind

@@ -4,6 +4,7 @@ __all__ = ["measure"]
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def measure(setting: Setting) -> Numbers:
         stack = Stack(recipe, words=len(prepared.vocabulary), control=kind, seeds=PAPER_SEEDS)
         stack = train_stack(
             stack, prepared, aim, device=setting.device, epochs=epochs,
-            tick=lambda done, total, n=number: setting.tick(n * total + done, 2 * total),
+            tick=partial(_tick_stack, setting, number),
         )  # fmt: skip
         outputs, _ = run_in_chunks(stack, test.ids, setting.device)
         right = outputs.argmax(-1).cpu().numpy() == test.labels
@@ -70,6 +71,11 @@ def measure(setting: Setting) -> Numbers:
     return sizes | round_for_json({"kinds": kinds, "text_errors": text_errors}, digits=4)
 
 
+def _tick_stack(setting: Setting, number: int, done: int, total: int) -> None:
+    """Report the progress of the training of a stack."""
+    setting.tick(number * total + done, 2 * total)
+
+
 def _score_texts(
     model: AttentionClassifier, texts: list[str], *, seed: int
 ) -> dict[str, list[float]]:
@@ -78,12 +84,11 @@ def _score_texts(
     scores: dict[str, list[float]] = {name: [] for name in SHARES}
     for text in judgment.texts:
         # Without room between chance and ceiling, no order is better than another.
-        is_judged = text.has_room and text.areas and text.chance is not None and text.ceiling
+        areas = text.areas if text.has_room and text.areas is not None else None
+        chance, ceiling = float(text.chance or 0), float(text.ceiling or 0)
         for name, shares in scores.items():
-            if is_judged:
-                shares.append((text.areas[name] - text.chance) / (text.ceiling - text.chance))
-            else:
-                shares.append(math.nan)
+            share = math.nan if areas is None else (areas[name] - chance) / (ceiling - chance)
+            shares.append(share)
     alpha, lime = (explain(model, texts, name, progress=False) for name in SHARES)
     scores["alpha_lime"] = [
         rank_correlation(a.scores, np.abs(b.scores)) or 0.0
