@@ -590,6 +590,7 @@ NOT_TRIED = {
     "LRP does not work for this model": "needs a network whose gradients fail the check",
     "have changed since it was wrapped": "needs a network that changes",
     "rationales need single texts": "needs pairs with rationales",
+    "averages logits, not probabilities": "needs a background: tests/explainers/test_refilling.py",
     "explains logits only": "needs a method of the reproduction, whose tests try it",
     "is in limelight-reproduction": "needs an environment without that package",
     "no text was given": "needs a terminal as standard input",

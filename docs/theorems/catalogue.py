@@ -214,6 +214,16 @@ THEOREMS = (
         exactness="exact with bound, d ≥ 2",
     ),
     Theorem(
+        id="refilling",
+        title="Random refilling",
+        source="limelight; multilinear extensions, Owen 1972",
+        statement="φ_j = (1−p) e^{−λa_j} + p Π_{t∈P_j} E_Q[e^{−λb_t(W)}]: values of E_W f",
+        function=f"{_T}.refilling:refilled_shapley",
+        test=f"{_TESTS}/test_refilling.py"
+        "::test_values_match_all_sets_and_all_refills_within_their_bounds",
+        exactness="exact with bound",
+    ),
+    Theorem(
         id="certain-ranks",
         title="Certain sets of the strongest features",
         source="limelight; intersection–union tests, Berger 1982",

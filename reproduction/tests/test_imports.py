@@ -23,6 +23,8 @@ EXCEPTIONS = {
     # the keywords of a call, and whether its output has an exact game
     "limelight.request": {"Request"},
     "limelight.models.protocol": {"has_exact_game"},
+    # scores of subword tokens become scores of features as in the library's attention methods
+    "limelight.explainers.batch": {"sum_subword_scores"},
     # a command with the options of the library's commands
     "limelight.cli.console": {"write_result"},
     "limelight.cli.options": {"ModelOptions", "RequestOptions", "Seed", "WholeNumber"},

@@ -266,7 +266,8 @@ def explain(
     first_subwords
         Taggers: read the tag of the first subword of each word, not the mean over its subwords.
     replacement
-        The token that replaces removed features. "auto" is the default of the model.
+        The token that replaces removed features. "auto" is the default of the model. "refill"
+        averages over random words of the ``background`` of :func:`limelight.load`.
     seed
         The seed of a method that samples.
     budget

@@ -505,7 +505,8 @@ def test_the_shell_takes_an_endpoint(server, monkeypatch, request):
     assert (refused.code, "The model `tinny` does not exist" in refused.err) == (2, True)
     assert run("explain", "--key-variable", "X", CONTEXT).code == 2
     refused = run("explain", *at, "--model", "tiny", "--device", "cpu", CONTEXT)
-    assert (refused.code, "Leave --labels and --device out" in refused.err) == (2, True)
+    advice = "Leave --labels, --device and --background out"
+    assert (refused.code, advice in refused.err) == (2, True)
 
 
 def test_the_shell_judges_the_answers_of_a_column(server, request, tmp_path):

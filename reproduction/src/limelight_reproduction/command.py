@@ -34,6 +34,7 @@ def reproduce(
     paper_model: Path | None = None,
     pair_model: Path | None = None,
     image_model: Path | None = None,
+    text_model: Path | None = None,
 ) -> None:
     """Run the paper's experiments again, and write a report with figures, tables and numbers.
 
@@ -67,6 +68,9 @@ def reproduce(
     image_model
         Folder of a Hugging Face image classifier with Fashion-MNIST's classes. The train and test
         files must be in the folder fashion_mnist of the data.
+    text_model
+        Folder of a Hugging Face classifier of film reviews, such as MiniLM. Its network must be a
+        BERT.
     """
     from limelight_reproduction import runner  # it loads torch, which --help does not need
 
@@ -81,6 +85,7 @@ def reproduce(
             paper_model=paper_model,
             pair_model=pair_model,
             image_model=image_model,
+            text_model=text_model,
             progress=progress,
             on_plan=lambda plan: print(plan, file=sys.stderr, flush=True),
         )

@@ -2,7 +2,9 @@
 
 __all__ = ["documentation_page"]
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from limelight.provenance import describe_stamps
 from limelight_reproduction.experiment import Table
@@ -10,6 +12,8 @@ from limelight_reproduction.report import ReportRow, format_cell
 from limelight_reproduction.results import load_stored_results
 from limelight_reproduction.trust import DeepShares, trust_section
 
+# Both ends are positive: a dash before a minus sign would be hard to read.
+_INTERVAL = re.compile(r"\(([+]?[\d.]+%?) to ([+]?[\d.]+%?)\)")
 _INTRODUCTION = """\
 # What we found when we reproduced the paper
 
@@ -92,9 +96,8 @@ def documentation_page(
         "trust": trust_section(load_stored_results(), deep),
         **_minutes(rows),
     }
-    return "\n".join(
-        [introduction, *(line for row in rows for line in _section_lines(row, images))]
-    )
+    sections = (line for row in rows for line in _section_lines(row, images))
+    return _INTERVAL.sub(r"(\1–\2)", "\n".join([introduction, *sections]))
 
 
 def _verdict_table(rows: Sequence[ReportRow]) -> str:
@@ -142,7 +145,14 @@ def _section_lines(row: ReportRow, images: str) -> Iterator[str]:
 def _format_table(table: Table) -> str:
     """Return a result table in Markdown."""
     lines = [table.columns, ["---"] * len(table.columns)]
-    lines += [[format_cell(cell, table.digits) for cell in row] for row in table.rows]
+    above: list[str] = []
+    for row in table.rows:
+        cells = [format_cell(cell, table.digits) for cell in row]
+        # Labels that repeat the row above are left out, up to the first that differs.
+        pairs = zip(cells, above, strict=False)
+        repeated = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        lines.append([""] * repeated + cells[repeated:])
+        above = cells
     return _join_lines(lines)
 
 

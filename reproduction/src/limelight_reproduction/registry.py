@@ -3,7 +3,7 @@
 __all__ = ["EXPERIMENTS"]
 
 from limelight_reproduction import histogram
-from limelight_reproduction.deep import figure_6, next_checks
+from limelight_reproduction.deep import attention_heads, figure_6, next_checks, text_units
 from limelight_reproduction.experiment import Experiment
 from limelight_reproduction.images import images
 from limelight_reproduction.one_layer import (
@@ -20,8 +20,10 @@ from limelight_reproduction.one_layer import (
 from limelight_reproduction.questions import (
     controls,
     erasure,
+    last_layer,
     lengths,
     multiplicity,
+    refilling,
     reliability,
     repairs,
     replacements,
@@ -43,6 +45,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     next_checks.EXPERIMENT,
     jain_wallace.EXPERIMENT,
     controls.EXPERIMENT,
+    last_layer.EXPERIMENT,
     erasure.EXPERIMENT,
     summaries.EXPERIMENT,
     reliability.EXPERIMENT,
@@ -50,7 +53,10 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     multiplicity.EXPERIMENT,
     lengths.EXPERIMENT,
     replacements.EXPERIMENT,
+    refilling.EXPERIMENT,
     words_or_pieces.EXPERIMENT,
+    text_units.EXPERIMENT,
+    attention_heads.EXPERIMENT,
     sentence_pairs.EXPERIMENT,
     histogram.EXPERIMENT,
     images.EXPERIMENT,

@@ -114,6 +114,7 @@ NEED_LABELS: Mapping[Need, str] = {
     "pair-model": "a model of sentence pairs (--pair-model)",
     "images": "Fashion-MNIST's files in a folder fashion_mnist",
     "image-model": "a deep model of images (--image-model)",
+    "text-model": "a deep classifier of film reviews (--text-model)",
 }
 
 

@@ -41,6 +41,7 @@ def reproduce(
     paper_model: str | os.PathLike[str] | None = None,
     pair_model: str | os.PathLike[str] | None = None,
     image_model: str | os.PathLike[str] | None = None,
+    text_model: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     on_plan: Callable[[str], None] | None = None,
 ) -> Path:
@@ -70,6 +71,8 @@ def reproduce(
         Folder of a classifier of sentence pairs.
     image_model
         Folder of a deep classifier of images.
+    text_model
+        Folder of a deep classifier of film reviews.
     progress
         Function that is called with the progress of the run.
     on_plan
@@ -86,7 +89,7 @@ def reproduce(
     """
     if not Path(data).is_dir():
         raise InputError(f"there is no data folder at '{data}'. It must contain the files of IMDB.")
-    for model_folder in (paper_model, pair_model, image_model):
+    for model_folder in (paper_model, pair_model, image_model, text_model):
         if model_folder is not None and not (Path(model_folder) / "config.json").exists():
             raise InputError(f"there is no model folder at '{model_folder}'. Check the path.")
     selected, folder = select_parts(only), Path(output)
@@ -99,6 +102,7 @@ def reproduce(
         paper_model=None if paper_model is None else Path(paper_model),
         pair_model=None if pair_model is None else Path(pair_model),
         image_model=None if image_model is None else Path(image_model),
+        text_model=None if text_model is None else Path(text_model),
     )
     if folder.exists() and not folder.is_dir():
         raise InputError(

@@ -33,11 +33,13 @@ PAPER_SEEDS = range(7)
 # A model of the recipe that was trained on a CPU. `collapsed_folder` describes its file format.
 BUNDLED_MODEL, BUNDLED_SEED = Path(__file__).parent / "paper_model", 3
 # "gpu": a GPU, because a CPU takes hours; "sick": SICK's files; "pair-model": a classifier of
-# sentence pairs; "images": Fashion-MNIST's files; "image-model": a deep classifier of images.
-Need = Literal["gpu", "sick", "pair-model", "images", "image-model"]
+# sentence pairs; "images": Fashion-MNIST's files; "image-model": a deep classifier of images;
+# "text-model": a deep classifier of film reviews.
+Need = Literal["gpu", "sick", "pair-model", "images", "image-model", "text-model"]
 # Names of inputs that are models. Inputs that are texts are named "imdb test" and so on.
 SHIPPED_MODEL, PAPER_MODEL, PAIR_MODEL = "shipped model", "paper model", "pair model"
 IMAGE_MODEL = "picture model"  # the stored results have this name
+TEXT_MODEL = "text model"
 _SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz", ".npz")
 T = TypeVar("T")
 
@@ -61,6 +63,7 @@ class Setting:
     paper_model: Path | None = None
     pair_model: Path | None = None
     image_model: Path | None = None
+    text_model: Path | None = None
     tick: Callable[[int, int], None] = field(default=lambda _done, _total: None)
     used: set[str] = field(default_factory=set, init=False, repr=False)
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
@@ -96,6 +99,8 @@ class Setting:
             return self.pair_classifier.fingerprint
         if name == IMAGE_MODEL:
             return self.image_classifier.fingerprint
+        if name == TEXT_MODEL:
+            return self.text_classifier.fingerprint
         return self._read_once(f"digest of {name}", lambda: self.texts(*name.split()).digest)
 
     def check_input(self, name: str) -> None:
@@ -148,6 +153,13 @@ class Setting:
         return self._input(IMAGE_MODEL, lambda: load(folder, device=self.device))
 
     @property
+    def text_classifier(self) -> Model:
+        """The deep classifier of film reviews in ``text_model``; it has no default."""
+        if (folder := self.text_model) is None:
+            raise InputError("this needs a deep classifier of reviews. Name it with --text-model.")
+        return self._input(TEXT_MODEL, lambda: load(folder, device=self.device))
+
+    @property
     def patch_classifier(self) -> PatchClassifier:
         """The paper's classifier over image patches; it is trained on Fashion-MNIST if needed."""
         return self._read_once("model over patches", self._load_patch_classifier)
@@ -179,6 +191,8 @@ class Setting:
             return all(_find_file(self.data / "fashion_mnist", part) for part in ("train", "test"))
         if need == "image-model":
             return self.image_model is not None
+        if need == "text-model":
+            return self.text_model is not None
         return self.pair_model is not None
 
     def progress_folder(self, name: str) -> Path:

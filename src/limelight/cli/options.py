@@ -122,6 +122,9 @@ class ModelOptions:
     device
         Device to compute on, such as "cpu" or "cuda". Default: a GPU for a Hugging Face model if
         there is one, otherwise the CPU.
+    background
+        File of texts whose random words replace removed words if you set replacement=refill. For
+        an AttentionClassifier.
     template
         Language models: the prompt, with {text} in place of the text, or a JSON list of chat
         messages. Without --labels, the model answers in its own words.
@@ -143,6 +146,7 @@ class ModelOptions:
 
     model: Path | None = None
     device: str | None = None
+    background: Path | None = None
     template: str | None = None
     labels: str | None = None
     max_new_tokens: WholeNumberOrNone = None
@@ -169,11 +173,12 @@ class ModelOptions:
             name: value for name, value in options.items() if value is not None
         }
         if self.endpoint is not None:
-            is_local_option = self.labels is not None or self.device is not None
-            if self.model is None or self.template is None or is_local_option:
+            local_options = (self.labels, self.device, self.background)
+            is_local = any(option is not None for option in local_options)
+            if self.model is None or self.template is None or is_local:
                 raise InputError(
-                    "--endpoint needs --model NAME and --template TEXT. Leave --labels and "
-                    "--device out."
+                    "--endpoint needs --model NAME and --template TEXT. Leave --labels, --device "
+                    "and --background out."
                 )
             from limelight.models.endpoint import wrap_endpoint
 
@@ -188,6 +193,10 @@ class ModelOptions:
             keywords |= {"template": template, "labels": labels}
         elif self.labels is not None and not labeled:
             raise InputError("--labels needs a language model. Add --template TEXT.")
+        if self.background is not None:
+            from limelight.data import read_rows
+
+            keywords["background"] = read_rows(self.background).texts
         if self.model is not None and sys.stderr is not None and sys.stderr.isatty():
             print_stderr("Loading the model.")  # imports alone may take seconds
         return load(self.model, device=self.device, **keywords)

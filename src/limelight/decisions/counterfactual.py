@@ -15,9 +15,9 @@ from limelight.explainers.batch import Batch, bound_kind
 from limelight.explainers.budget import Budget, time_calls
 from limelight.explainers.explaining import stream_batches
 from limelight.explainers.target_game import TargetGame
-from limelight.models import Model, resolve_replacement
+from limelight.models import Model
 from limelight.models.prediction import prediction_kind
-from limelight.models.protocol import announce_calls
+from limelight.models.protocol import announce_calls, token_replacement
 from limelight.models.text_game import TextGame
 from limelight.progress import ProgressCallback, ProgressTracker
 from limelight.request import Request, Targets, target_indices
@@ -137,7 +137,7 @@ def stream_counterfactuals(
     """
     for batch in stream_batches(model, texts, request, progress=progress):
         tracker = ProgressTracker(progress, total=len(texts), estimated=True)
-        name = resolve_replacement(batch.model, settings.replacement)
+        name = token_replacement(batch.model, settings.replacement)
         calls = _count_calls(settings) if batch.known_game(name) is None else 0
         first, size = batch.first_index or 0, len(batch.inputs)
         with tracker.track(first, texts=size, calls=calls * size):
@@ -163,7 +163,7 @@ def find_counterfactuals(
     DomainError
         If the exact game of a model contradicts its outputs, or if the budget is too small.
     """
-    name = resolve_replacement(batch.model, settings.replacement)
+    name = token_replacement(batch.model, settings.replacement)
     settings = replace(settings, replacement=name)
     games = batch.known_game(name)
     for i, single in enumerate(batch.split()):

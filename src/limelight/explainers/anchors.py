@@ -20,6 +20,7 @@ from limelight.explainers.method import (
 from limelight.explainers.registry import register_method
 from limelight.explainers.target_game import TargetGame
 from limelight.models import PROPERTIES, reason_missing
+from limelight.models.protocol import token_replacement
 from limelight.progress import expect_calls
 from limelight.results import Anchor, AnchorGuarantee, Attribution
 from limelight.sampling.all_masks import can_enumerate_masks
@@ -422,6 +423,7 @@ def _count_calls(settings: "Anchors", d: int) -> int:
             exactness="sampled",
             explain=per_input(partial(_explain_anchor, with_bounds=True)),
             settings=_SETTINGS,
+            choose_replacement=token_replacement,
             defaults=_TABLE_DEFAULTS,
             cost=Cost(
                 calls=_count_calls, summary="10⁴ to 10⁶ forward passes on the tables (a second)"
@@ -431,6 +433,7 @@ def _count_calls(settings: "Anchors", d: int) -> int:
             exactness="sampled",
             explain=per_input(partial(_explain_anchor, with_bounds=False)),
             settings=_SETTINGS,
+            choose_replacement=token_replacement,
             # A model call takes a thousand times as long as a call of the tables.
             defaults={"threshold": 0.95, "batch": 50, "samples": 500, "max_samples": 2000},
             cost=Cost(

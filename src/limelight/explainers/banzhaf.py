@@ -18,6 +18,7 @@ from limelight.explainers.method import (
     exact_implementation,
     parse_top,
     per_input,
+    refill_implementation,
 )
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
@@ -34,6 +35,7 @@ from limelight.explainers.target_game import (
     fit_masks,
     nonzero_or_none,
     rare_effect_warning,
+    refill_attributions,
 )
 from limelight.results import Attribution, Pairs
 from limelight.sampling.all_masks import (
@@ -52,6 +54,7 @@ from limelight.text import AnswerQuery
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions
 from limelight.theory.namespace import host_array
+from limelight.theory.refilling import refilled_banzhaf
 
 
 def _check_sample_count(settings: "Banzhaf | Interactions", d: int) -> None:
@@ -316,6 +319,7 @@ _SAMPLED_BANZHAF = replace(
     cost="milliseconds, exact to quadrature precision with a bound",
     implementations=(
         exact_implementation(partial(exact_attributions, value=banzhaf), ("tolerance", "per_head")),
+        refill_implementation(partial(refill_attributions, value=refilled_banzhaf)),
         _SAMPLED_BANZHAF,
     ),
 )

@@ -20,7 +20,7 @@ from limelight.models import (
     resolve_replacement,
 )
 from limelight.models.attention.collapsed import CollapsedInputs
-from limelight.models.protocol import HiddenStates, describe_pooling, has_exact_game
+from limelight.models.protocol import REFILL, HiddenStates, describe_pooling, has_exact_game
 from limelight.models.queries import (
     compute_hidden_states,
     fallback_reason,
@@ -45,6 +45,7 @@ from limelight.text import (
 from limelight.text.inputs import Windows
 from limelight.theory.namespace import array_like, host_array
 from limelight.theory.ratio_game import RatioGame, combine_outputs, empty_value, full_value
+from limelight.theory.refilling import RefillGame
 from limelight.threads import cached_property
 
 # Largest difference of outputs that still counts as equal, as a fraction of the largest output.
@@ -234,6 +235,11 @@ class Batch:
     def game(self, replacement: str = "auto") -> TextGame:
         """Return the outputs for the only input as a function of the features that are present."""
         name = resolve_replacement(self.model, replacement)
+        if name == REFILL and self.targets.scale == "probability":
+            raise InputError(
+                f"replacement {REFILL!r} averages logits, not probabilities. Leave scale out, or "
+                f"use replacement={self.model.replacements[0]!r}."
+            )
         if name not in self.cache.text_games:
             (model_input,), (features,) = self.inputs, self.features
             game = self.model.game(model_input, features, name)
@@ -241,6 +247,11 @@ class Batch:
                 game, features, name, use_cache=self.caches_outputs
             )
         return self.cache.text_games[name]
+
+    def refill_game(self) -> RefillGame:
+        """Return the exact game of the only input for the replacement "refill"."""
+        (model_input,), (features,) = self.inputs, self.features
+        return self.model.refill_game(model_input, features, self.target_gradient)
 
     @cached_property
     def model_fingerprint(self) -> str:

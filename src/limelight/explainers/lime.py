@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from limelight.explainers.method import (
     Positive,
     at_least,
     exact_implementation,
+    refill_implementation,
 )
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
@@ -29,6 +30,7 @@ from limelight.explainers.target_game import (
     exact_attributions,
     fit_masks,
     nonzero_or_none,
+    refill_attributions,
 )
 from limelight.results import Attribution
 from limelight.sampling.all_masks import lime_from_all_masks
@@ -41,6 +43,7 @@ from limelight.theory.lime import lime
 from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_weights import LimeDesign, lime_design
 from limelight.theory.namespace import host_array
+from limelight.theory.refilling import refilled_leave_one_out, refilled_lime
 
 _POOR_FIT = 0.5  # below this R² a linear model is no summary of the output
 _SINGLE_FEATURE_WARNING = (
@@ -247,6 +250,21 @@ def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
     ]
 
 
+def _explain_by_refilled_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
+    """Score every feature by LIME's limit under random refilling."""
+    design = {name: getattr(settings, name) for name in ("bandwidth", "penalty", "rows")}
+    attributions = []
+    for single in batch.split():
+        if not _has_single_feature(settings, len(single.features[0])):
+            attributions += refill_attributions(settings, single, value=refilled_lime, **design)
+            continue
+        (attribution,) = refill_attributions(settings, single, value=refilled_leave_one_out)
+        warning = _single_feature_warning(single)
+        intercept = cast(float, attribution.base_value)
+        attributions.append(replace(attribution, intercept=intercept, warnings=(warning,)))
+    return attributions
+
+
 @register_method(
     id="lime",
     label="LIME",
@@ -263,6 +281,14 @@ def _explain_by_limit(settings: "Lime", batch: Batch) -> list[Attribution]:
             rows="number of samples to which the full text is added, as in `lime`",
             replacement="the replacement of a removed word. Only the default has exact scores",
             fit="also compute the R² of the linear fit, which takes longer",
+        ),
+        refill_implementation(
+            _explain_by_refilled_limit,
+            ("bandwidth", "penalty", "rows", "tolerance", "per_head"),
+            bandwidth=_BANDWIDTH,
+            penalty="the ridge penalty per sample",
+            rows="number of samples to which the full text is added, as in `lime`",
+            replacement="the replacement of a removed word. Only the default has exact scores",
         ),
         sampled_implementation(
             explain_by_regression,

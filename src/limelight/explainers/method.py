@@ -25,6 +25,7 @@ from limelight.models import (
     reason_missing,
     resolve_replacement,
 )
+from limelight.models.protocol import REFILL
 from limelight.results import Attribution
 from limelight.results.method_table import MethodFacts
 from limelight.sampling.deadline import Deadline
@@ -302,6 +303,7 @@ MEANINGS = {
     "replacement": "the replacement of a removed word",
     "seed": "random seed",
 }
+_REFILL_TOLERANCE = "largest error of a score, relative to the range of the values of all words"
 
 
 def exact_implementation(
@@ -329,6 +331,27 @@ def exact_implementation(
         defaults={"tolerance": 1e-6},
         logit_only=True,
     )
+
+
+def refill_implementation(
+    explain: Callable[[Any, Batch], list[Attribution]],
+    settings: Collection[str] = ("tolerance", "per_head"),
+    **meanings: str,
+) -> Implementation:
+    """Return an implementation for the replacement "refill", with exact means over all refills.
+
+    Parameters
+    ----------
+    explain
+        Returns one ``Attribution`` with a bound for each input of a ``Batch``.
+    settings
+        Names of the settings that it uses, beside the replacement.
+    **meanings
+        Meanings of the settings that ``MEANINGS`` does not have.
+    """
+    meanings = {"tolerance": _REFILL_TOLERANCE, **meanings}
+    implementation = exact_implementation(explain, (*settings, "replacement"), **meanings)
+    return replace(implementation, needs="refilling")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -511,8 +534,12 @@ def select_implementation(
 ) -> Implementation | None:
     """Return the first implementation for ``model`` and ``replacement``; None if there is none."""
     capabilities, default_replacements = model.capabilities, ("auto", model.replacements[0])
+    refills = isinstance(replacement, str) and replacement == REFILL
     for implementation in method.implementations:
         needs = implementation.needs
+        # Random refilling is another game, with an implementation of its own.
+        if needs in ("exact_game", "refilling") and refills != (needs == "refilling"):
+            continue
         if needs is None or capabilities.get(needs, "") is None:
             # The exact game of a model removes words as the model does, by its first replacement.
             is_exact = needs == "exact_game" and "replacement" in implementation.settings

@@ -28,6 +28,7 @@ from limelight.explainers.method import (
     exact_implementation,
     parse_top,
     per_input,
+    refill_implementation,
 )
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
@@ -42,6 +43,7 @@ from limelight.explainers.target_game import (
     few_calls_warning,
     nonzero_or_none,
     rare_effect_warning,
+    refill_attributions,
 )
 from limelight.results import Attribution
 from limelight.sampling.all_masks import shapley_values_from_all_masks
@@ -63,6 +65,7 @@ from limelight.sampling.spread import pooled_error
 from limelight.text import pluralize
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import host_array
+from limelight.theory.refilling import refilled_leave_one_out, refilled_shapley
 from limelight.theory.shapley import shapley
 
 # With 10 pairs, ±2 standard errors held in 0.78 of cases beside a smooth part. The ranking of words
@@ -70,6 +73,7 @@ from limelight.theory.shapley import shapley
 # is a random order and 1 is the order of greedy search.
 ENOUGH_PAIRS = 25
 MIN_PAIRS = 2  # a single pair has no spread
+_LOO_TOLERANCE = 1e-6  # of random refilling; other exact values of leave-one-out need none
 SAMPLERS = ("auto", "orders", "regression")
 # A regression is the better sampler for at most 30 features and at least d²/2 calls: 6 for each of
 # 12 features, 15 for each of 30. For words and MiniLM d²/3 calls would be enough. For a small GPT-2
@@ -311,6 +315,12 @@ def _loo_from_calls(settings: "Loo", batch: Batch) -> Attribution:
     return game.make_attribution(full_value - np.array(masked_values))
 
 
+def _loo_from_refills(_: "Loo", batch: Batch) -> list[Attribution]:
+    """Score every feature by the change of the mean output when it is refilled."""
+    settings = SimpleNamespace(tolerance=_LOO_TOLERANCE, per_head=False)
+    return refill_attributions(settings, batch, value=refilled_leave_one_out)
+
+
 _SAMPLED = sampled_implementation(
     explain_by_sampling,
     {
@@ -344,6 +354,7 @@ _SAMPLED = sampled_implementation(
     cost="one forward pass, O(d)",
     implementations=(
         Implementation(needs="exact_game", exactness="bound", explain=_loo_from_game),
+        replace(refill_implementation(_loo_from_refills, ()), defaults={}),
         Implementation(
             exactness="exact",
             explain=per_input(_loo_from_calls),
@@ -373,6 +384,7 @@ class Loo:
     cost="milliseconds, exact to quadrature precision with a bound",
     implementations=(
         exact_implementation(partial(exact_attributions, value=shapley), ("tolerance", "per_head")),
+        refill_implementation(partial(refill_attributions, value=refilled_shapley)),
         replace(
             _SAMPLED,
             cost=replace(

@@ -206,6 +206,50 @@ def exact_attributions(
     return attributions
 
 
+def refill_attributions(
+    settings: Any, batch: Batch, *, value: Callable[..., Any], **design: Any
+) -> list[Attribution]:
+    """Score the features of each input by values under random refilling, with a proven bound.
+
+    Parameters
+    ----------
+    settings
+        Settings of a method, with the fields ``tolerance`` and ``per_head``.
+    batch
+        The inputs. Their model must have background texts.
+    value
+        Computes the values of each head, such as ``refilled_shapley`` of ``limelight.theory``.
+    **design
+        Other arguments of ``value``.
+
+    Returns
+    -------
+    One attribution for each input.
+    """
+    attributions = []
+    for single in batch.split():
+        game, fields = single.refill_game(), dict[str, Any]()
+        heads = value(game, tolerance=settings.tolerance, **design)
+        head_scores = np.stack([head.scores[0] for head in heads])
+        empty = np.zeros((1, game.d), bool)
+        base_value, base_bound = game.value(empty, tolerance=settings.tolerance)
+        fields["diagnostics"] = {"base_value_bound": float(base_bound[0])}
+        if hasattr(heads[0], "intercept"):
+            fields["intercept"] = float(np.mean([head.intercept[0] for head in heads]))
+            intercept_bound = float(np.mean([head.intercept_bound[0] for head in heads]))
+            fields["diagnostics"]["intercept_bound"] = intercept_bound
+        attributions.append(
+            Attribution(
+                scores=head_scores.mean(axis=0),
+                bound=float(np.mean([head.bound[0] for head in heads])),
+                heads=head_scores if settings.per_head else None,
+                base_value=float(base_value[0, 0]),
+                **fields,
+            )
+        )
+    return attributions
+
+
 def add_bounds(
     batch: Batch,
     scores: Float[Array, "n 1 d"],

@@ -45,10 +45,12 @@ class ModelSource(NamedTuple):
     path: str | None
     device: str | None
     prompt_options: PromptOptions = None
+    background: Any = None
 
     def load(self) -> Model:
         """Load the model."""
-        return load(self.path, device=self.device, **self.prompt_options or {})
+        options = {"background": self.background, **(self.prompt_options or {})}
+        return load(self.path, device=self.device, **options)
 
 
 # Not an attribute of the models, because they may be frozen or belong to a class of the user.
@@ -69,12 +71,15 @@ def copy_source(model: Model, other: Model) -> Model:
 
 # The first overload gives the class of the model that comes with limelight.
 @overload
-def load(path: None = None, *, device: str | None = None) -> AttentionClassifier: ...
+def load(
+    path: None = None, *, device: str | None = None, background: Any = None
+) -> AttentionClassifier: ...
 @overload
 def load(
     path: str | os.PathLike[str] | None = None,
     *,
     device: str | None = None,
+    background: Any = None,
     template: Any = None,
     labels: Any = None,
     max_new_tokens: int | None = None,
@@ -85,6 +90,7 @@ def load(
     path: str | os.PathLike[str] | None = None,
     *,
     device: str | None = None,
+    background: Any = None,
     template: Any = None,
     labels: Any = None,
     max_new_tokens: int | None = None,
@@ -109,6 +115,9 @@ def load(
     device
         Device of torch, such as "cuda", "cuda:1" or "cpu". By default limelight's own classifier
         uses NumPy and needs no torch, and a Hugging Face model uses a GPU if there is one.
+    background
+        Texts for the replacement "refill" of an ``AttentionClassifier``: random words of them
+        replace removed words, with their frequencies. Or a mapping from words to weights.
     template
         Prompt of a language model: see :func:`limelight.wrap`.
     labels
@@ -139,14 +148,28 @@ def load(
     """
     prompt_options = _collect_prompt_options(template, labels, max_new_tokens, per_token)
     model = _load_model(path, device, prompt_options)
+    if background is not None:
+        model = _add_background(model, background)
     source_path = None if path is None else os.fspath(path)
     if source_path is not None and not (
         source_path.startswith(_HUB) or _OBJECT.fullmatch(source_path)
     ):
         # Absolute, because another process may have another current folder.
         source_path = str(Path(source_path).resolve())
-    _SOURCES[model] = ModelSource(source_path, device, prompt_options)
+    # Another process needs the counts of the words, not the texts.
+    background = getattr(model, "background", None)
+    _SOURCES[model] = ModelSource(source_path, device, prompt_options, background)
     return model
+
+
+def _add_background(model: Model, background: Any) -> Model:
+    """Return a model with background texts, which only an ``AttentionClassifier`` takes."""
+    if not isinstance(model, AttentionClassifier):
+        raise InputError(
+            f"background needs an AttentionClassifier, not a {type(model).__name__}. Leave "
+            "background out."
+        )
+    return model.with_background(background)
 
 
 def _collect_prompt_options(

@@ -26,6 +26,7 @@ from limelight.text import (
     UserInput,
 )
 from limelight.theory.ratio_game import RatioGame
+from limelight.theory.refilling import RefillGame
 
 if TYPE_CHECKING:
     from limelight.models.attention.collapsed import CollapsedInputs
@@ -38,10 +39,12 @@ Link = Literal["softmax", "sigmoid", "ovr", "none"]
 # The number of a class that is explained: its logit (for two classes the log-odds), its
 # probability, or the unchanged output of the model.
 SCALES = ("logit", "probability", "score")
+# The replacement that draws random words from background texts, and averages over all draws.
+REFILL = "refill"
 
 Capability = Literal[
-    "attention", "attention_only", "gradients", "lrp", "tables", "exact_game", "hidden_states",
-    "generation", "spans",
+    "attention", "attention_only", "gradients", "lrp", "tables", "exact_game", "refilling",
+    "hidden_states", "generation", "spans",
 ]  # fmt: skip
 # An option or function, the capability that it needs, and advice for models without it.
 Requirements = Sequence[tuple[str, Capability, str]]
@@ -53,6 +56,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "lrp": "gradients with frozen weights",
     "tables": "a model with tables, such as AttentionClassifier",
     "exact_game": "a model with exact scores",
+    "refilling": "an AttentionClassifier with background texts",
     "spans": "a model that finds spans",
     "generation": "a language model",
     "hidden_states": "hidden states",
@@ -291,6 +295,17 @@ class Capable(Model, Protocol):
         If the effect of these features is not known exactly, return a clause with the reason.
         """
 
+    def refill_game(
+        self,
+        model_input: ModelInput,
+        features: Features,
+        weights: Float[np.ndarray, "targets C"],
+    ) -> RefillGame:
+        """Return the exact game of an input for the replacement "refill".
+
+        ``weights`` are those of the outputs in each explained number.
+        """
+
     def drop_inexact_games(self, features: Any, scale: str) -> Model:
         """Return the model, without its exact games if they are inexact for features or scale."""
 
@@ -359,6 +374,7 @@ CAPABILITY_METHODS: Mapping[str, tuple[str, ...]] = {
     "lrp": (*_GRADIENTS, "frozen_gradient", "frozen_input_products", "inputs_per_batch"),
     "tables": ("compute_tables", "inputs_per_batch"),
     "exact_game": ("exact_games", "drop_inexact_games", "inputs_per_batch"),
+    "refilling": ("refill_game",),
     "spans": ("spans", "with_classes"),
     "generation": ("generation_settings", "announce_calls", "generate"),
     "hidden_states": ("read_batch", "hidden_states", "inputs_per_batch"),
@@ -709,6 +725,23 @@ def resolve_replacement(model: Model, name: str) -> str:
     return name
 
 
+def token_replacement(model: Model, name: str) -> str:
+    """Return the replacement with this name, for methods that need a single text for each mask.
+
+    Raises
+    ------
+    InputError
+        If the model does not have this replacement, or if it averages over random words.
+    """
+    if (replacement := resolve_replacement(model, name)) == REFILL:
+        raise InputError(
+            f"replacement {REFILL!r} gives mean outputs over random words, but this needs one text "
+            f"per mask. Use {model.replacements[0]!r}, or the method 'shapley', 'lime' or "
+            "'banzhaf'."
+        )
+    return replacement
+
+
 def position_preserving_replacement(model: Model, name: str) -> str:
     """Return a replacement that does not move other words: "auto" never deletes.
 
@@ -718,7 +751,7 @@ def position_preserving_replacement(model: Model, name: str) -> str:
         If the model has no such replacement.
     """
     if name != "auto":
-        return resolve_replacement(model, name)
+        return token_replacement(model, name)
     # After a deletion, the next word has the position of the deleted word. A point between the
     # baseline and the text would mix the embeddings of two different words.
     replacements = [replacement for replacement in model.replacements if replacement != "delete"]

@@ -316,7 +316,7 @@ def _shard_size(
     if calls and counterfactual:  # if the methods need no calls, counterfactuals need none either
         calls += DEFAULT_CALLS
     needs = {method.implementation.needs for method in methods}
-    if not calls and needs <= {"tables", "exact_game"}:
+    if not calls and needs <= {"tables", "exact_game", "refilling"}:
         return _MAX_EXACT_TEXTS
     size = min(max(_MAX_SHARD_CALLS // max(calls, 1), 1), _MAX_SHARD_TEXTS)
     return max(size, -(-rows // _MAX_SHARDS))

@@ -24,6 +24,7 @@ from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.weights import wide_weights
 from limelight.models.bags import blank_features
 from limelight.models.functions import Function
+from limelight.models.protocol import REFILL
 from limelight.models.queries import read_input
 from limelight.results import Explanation, Pairs
 from limelight.shapes import Bool, Float
@@ -34,6 +35,7 @@ ROUNDING = 1e-9
 SHORT = 8  # words of the shortened text, whose subsets are all evaluated
 PERMUTATIONS = 300
 SIGMAS = 5.0
+_LOG_STEP = 0.25  # of log λ: the trapezoid rule for 1/x has an error of 1e-16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,8 @@ def _all_checks(model: Model, text: str, seed: int) -> Iterator[Check]:
     short = text[: words.spans[min(SHORT, len(words)) - 1][1]]
     if len(prepare_batch(model, [short]).features[0]) > 1:
         yield from subset_checks(model, short)
+        if REFILL in model.replacements:
+            yield from refill_checks(model, short)
     if len(words) > SHORT and len(batch.features[0]) > 1:  # LIME needs two words
         yield from _sampling_checks(model, text, seed)
 
@@ -255,19 +259,11 @@ def _integration_checks(batch: Batch) -> Iterator[Check]:
 def subset_checks(model: Model, short: str) -> Iterator[Check]:
     """Check the exact methods with all subsets of the words of a short text."""
     batch = prepare_batch(model, [short])
-    keep, f, dividends = _harsanyi_dividends(batch)
-    size = keep.sum(axis=1)
-    references = {
-        "lime": _lime_limit(keep, f),
-        "shapley": (dividends / np.maximum(size, 1)) @ keep,
-        "banzhaf": (dividends / 2.0 ** (size - 1)) @ keep,
-    }
-    subsets = f"all {len(keep)} subsets of {keep.shape[1]} words"
-    for method, expected in references.items():
-        for tolerance, rounding, note in ((1e-9, ROUNDING, ""), (1e-4, 0.0, ", its bound")):
-            e = explain_batch(batch, method, tolerance=tolerance)
-            allowed = (e.bound or 0) + rounding
-            yield _compare_scores(method, f"{subsets}{note}", e.scores, expected, allowed=allowed)
+    keep = enumerate_masks(len(batch.features[0]))
+    f = output_values(batch, keep)
+    dividends, size = _harsanyi_dividends(f), keep.sum(axis=1)
+    yield from _compare_with_subsets(batch, keep, f)
+    subsets = _describe_subsets(keep)
     e = explain_batch(batch, "interactions", tolerance=1e-9, top=None)
     pairs, allowed = cast(Pairs, e.pairs), (e.bound or 0) + ROUNDING
     all_pairs = (keep.T * (dividends / np.maximum(size - 1, 1))) @ keep
@@ -278,10 +274,78 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
         yield _owen_check(model, short)
 
 
-def _harsanyi_dividends(
-    batch: Batch,
-) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Return all subsets S of the words of a short text, with f(S) and Harsanyi's dividend of S.
+def refill_checks(model: Model, short: str) -> Iterator[Check]:
+    """Check the values under random refilling with all subsets of the words of a short text.
+
+    The value of each subset comes from all words of the background and another quadrature.
+    """
+    batch = prepare_batch(model, [short])
+    keep = enumerate_masks(len(batch.features[0]))
+    f = _mean_refilled_values(batch, keep)
+    yield from _compare_with_subsets(batch, keep, f, replacement=REFILL)
+
+
+def _mean_refilled_values(batch: Batch, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+    """Return the mean over all refills of the explained output, for each mask.
+
+    With 1/D = ∫ e^{−λD} dλ, the mean of N e^{−λD} is a product over the positions. The trapezoid
+    rule in log λ is exact to rounding.
+    """
+    classifier_model, arrays = classifier(batch), batch.collapsed_inputs
+    background, tables = cast(Any, classifier_model.background), classifier_model.tables
+    features, weights = arrays.position_features[0], batch.target_gradient[0]
+    positions = np.flatnonzero(features >= 0)
+    fixed = np.flatnonzero(features < 0)
+    u = np.einsum("c,ckt->kt", weights, arrays.u[0])
+    word_value = np.einsum("nck,c->nk", tables.word_value[background.ids], weights)
+    position_value = np.einsum("tck,c->tk", tables.position_value[positions], weights)
+    total = np.zeros(len(keep))
+    is_kept = keep[:, features[positions]].astype(float)
+    for k in range(len(u)):
+        logits = tables.word_logit[background.ids, k, None] + tables.position_logit[positions, k]
+        top = max(float(logits.max()), float(arrays.logit[0, k].max()))
+        g, b = np.exp(arrays.logit[0, k] - top), np.exp(logits - top)
+        values = word_value[:, k, None] + position_value[:, k]
+        D0, N0 = g[fixed].sum(), g[fixed] @ u[k, fixed]
+        least = D0 + np.minimum(g[positions], b.min(axis=0)).sum()
+        low, high = np.log(1e-13 / (D0 + len(positions) + len(fixed))), np.log(50 / least)
+        for lam in np.exp(np.arange(low, high, _LOG_STEP)):
+            tilt = background.probability[:, None] * np.exp(-lam * b)
+            factor = tilt.sum(axis=0)
+            mean = (tilt * b * values).sum(axis=0) / np.maximum(factor, 1e-300)
+            text = g[positions]
+            with np.errstate(divide="ignore"):
+                log_product = is_kept @ (-lam * text) + (1 - is_kept) @ np.log(factor)
+            N = N0 + is_kept @ (text * u[k, positions]) + (1 - is_kept) @ mean
+            total += _LOG_STEP * lam * np.exp(log_product - lam * D0) * N
+    return total / len(u)
+
+
+def _compare_with_subsets(
+    batch: Batch, keep: Bool[np.ndarray, "n d"], f: Float[np.ndarray, " n"], **options: Any
+) -> Iterator[Check]:
+    """Check LIME, Shapley and Banzhaf values with the values ``f`` of all subsets."""
+    dividends, size = _harsanyi_dividends(f), keep.sum(axis=1)
+    references = {
+        "lime": _lime_limit(keep, f),
+        "shapley": (dividends / np.maximum(size, 1)) @ keep,
+        "banzhaf": (dividends / 2.0 ** (size - 1)) @ keep,
+    }
+    subsets = _describe_subsets(keep) + "".join(f", {name}" for name in options.values())
+    for method, expected in references.items():
+        for tolerance, rounding, note in ((1e-9, ROUNDING, ""), (1e-4, 0.0, ", its bound")):
+            e = explain_batch(batch, method, tolerance=tolerance, **options)
+            allowed = (e.bound or 0) + rounding
+            yield _compare_scores(method, f"{subsets}{note}", e.scores, expected, allowed=allowed)
+
+
+def _describe_subsets(keep: Bool[np.ndarray, "n d"]) -> str:
+    """Return the name of the reference with all subsets."""
+    return f"all {len(keep)} subsets of {keep.shape[1]} words"
+
+
+def _harsanyi_dividends(f: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Return Harsanyi's dividend of each subset S, in the order of `enumerate_masks`.
 
     The dividend of S is the part of f(S) that no smaller subset has.
 
@@ -289,11 +353,10 @@ def _harsanyi_dividends(
     """
     # Not the weighted sums that the methods use for few words: their errors would be in the check
     # too.
-    keep = enumerate_masks(d := len(batch.features[0]))
-    dividends = f = output_values(batch, keep)
+    d, dividends = len(f).bit_length() - 1, f
     for axis in range(d):
         dividends = np.diff(dividends.reshape((2,) * d), axis=axis, prepend=0)
-    return keep, f, dividends.ravel()
+    return dividends.ravel()
 
 
 def _lime_limit(keep: Bool[np.ndarray, "n d"], f: Float[np.ndarray, " n"]) -> Any:
@@ -328,7 +391,8 @@ def _owen_check(model: Model, short: str) -> Check:
     """Check Owen values of tokens with their definition: full sentences, then single words."""
     batch = prepare_batch(model, [short], features="positions")
     sentence = build_features(batch.inputs[0], "sentences").feature_index
-    keep, _, dividends = _harsanyi_dividends(batch)
+    keep = enumerate_masks(len(batch.features[0]))
+    dividends = _harsanyi_dividends(output_values(batch, keep))
     # Sentences with a word in S share its dividend evenly, and then so do their words in S.
     words_in_sentence = np.stack([keep[:, sentence == i].sum(axis=1) for i in sentence], axis=1)
     sentence_count = sum(keep[:, sentence == i].any(axis=1) for i in set(sentence.tolist()))

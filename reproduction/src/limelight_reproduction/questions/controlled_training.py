@@ -71,7 +71,9 @@ class Stack(nn.Module):  # type: ignore[misc]
     """One classifier of the paper for every seed, all with the same control.
 
     With ``control`` "uniform" attention is uniform, with "fixed" W_ℓ keeps its random start, and
-    with "free" all weights are trained. Frozen weights are buffers, so that no optimizer sees them.
+    with "free" all weights are trained. With "removed" d_out is 1 and W_ℓ is 1, so that the output
+    is the mean over heads of attention times value, as the log-odds of the second class. Frozen
+    weights are buffers, so that no optimizer sees them.
     """
 
     def __init__(self, recipe: Recipe, *, words: int, control: str, seeds: Sequence[int]) -> None:
@@ -83,7 +85,12 @@ class Stack(nn.Module):  # type: ignore[misc]
             "W_v": (recipe.heads, recipe.d_out, recipe.d_e),
             "W_l": (recipe.heads, 2, recipe.d_out),
         }
-        frozen = {"uniform": ("W_q", "W_k"), "fixed": ("W_l",), "free": ()}[control]
+        frozen = {
+            "uniform": ("W_q", "W_k"),
+            "fixed": ("W_l",),
+            "removed": ("W_l",),
+            "free": (),
+        }[control]
         generators = [np.random.default_rng([seed, _STREAM]) for seed in seeds]
         table = np.stack(
             [recipe.embedding_std * rng.standard_normal((words, recipe.d_e)) for rng in generators]
@@ -94,6 +101,9 @@ class Stack(nn.Module):  # type: ignore[misc]
             initial = np.stack([rng.uniform(-bound, bound, shape) for rng in generators])
             if name in frozen:
                 weight = torch.from_numpy(initial).float()
+                if control == "removed":
+                    weight = torch.zeros_like(weight)
+                    weight[:, :, 1] = 1
                 self.register_buffer(name, weight * 0 if control == "uniform" else weight)
             else:
                 setattr(self, name, nn.Parameter(torch.from_numpy(initial).float()))

@@ -14,6 +14,13 @@ from limelight.errors import InputError, add_text_number
 from limelight.models.attention.collapsed import CollapsedInputs
 from limelight.models.attention.inputs import encode_text, padded_ids
 from limelight.models.attention.masked import deleted_windows, make_window_lookup, replacement_game
+from limelight.models.attention.refilling import (
+    Background,
+    WordNodeCache,
+    make_background,
+    make_refill_game,
+    refilled_outputs,
+)
 from limelight.models.attention.tables import (
     Directions,
     TableErrors,
@@ -32,12 +39,19 @@ from limelight.models.attention.weights import (
     model_weights,
     shuffle_arrays,
 )
-from limelight.models.protocol import Capability, Link, Property, class_probabilities
+from limelight.models.protocol import (
+    REFILL,
+    Capability,
+    Link,
+    Property,
+    class_probabilities,
+)
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Features, ModelInput, Vocabulary, abbreviate_names
 from limelight.theory.attention import attention, unit_logits
 from limelight.theory.ratio_game import RatioGame
+from limelight.theory.refilling import RefillGame
 from limelight.threads import cached_property
 
 _BY_TABLES = "AttentionClassifier provides tables instead"
@@ -45,6 +59,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
     {
         "tables": None,
         "exact_game": None,
+        "refilling": "it has no background texts",
         **dict.fromkeys(("attention", "attention_only", "gradients", "lrp"), _BY_TABLES),
     }
 )
@@ -54,6 +69,9 @@ LIMITATIONS: Mapping[Property, str] = MappingProxyType(
         "max_tokens": "AttentionClassifier has a single window",
         "reads_pairs": "AttentionClassifier reads single texts",
     }
+)
+_UNUSABLE_REPLACEMENTS = MappingProxyType(
+    {REFILL: "the model has no background texts (load with background=, or --background)"}
 )
 # The largest spread of logits whose exponentials keep all digits. For larger spreads, the maximum
 # of each input is subtracted first (`tables.predict_logits`).
@@ -103,10 +121,12 @@ class AttentionClassifier:
     tokenizer: str = "basic_english"
     record: Mapping[str, Any] = field(default_factory=dict)
     device: str | None = None  # a device of torch for lists of texts; None means NumPy
+    background: Background | None = None  # the words of the replacement "refill"
 
     # Read often and equal for all models of this class, so they are no properties.
     link: ClassVar[Link] = "softmax"
     replacements: ClassVar[tuple[str, ...]] = ("unk", "delete")
+    unusable_replacements: ClassVar[Mapping[str, str]] = _UNUSABLE_REPLACEMENTS
     capabilities: ClassVar[Mapping[Capability, str | None]] = _CAPABILITIES
     is_exclusive: ClassVar[bool] = True
     limitations: ClassVar[Mapping[Property, str]] = LIMITATIONS
@@ -121,6 +141,24 @@ class AttentionClassifier:
             copy.setflags(write=False)
             object.__setattr__(self, name, copy)
         check_weights(self)
+        if self.background is not None:
+            self._check_background()
+            # Not a property, because most models of this class have the same replacements.
+            names = (*type(self).replacements, REFILL)
+            object.__setattr__(self, "replacements", names)
+            object.__setattr__(self, "unusable_replacements", {})
+            capabilities = MappingProxyType({**_CAPABILITIES, "refilling": None})
+            object.__setattr__(self, "capabilities", capabilities)
+
+    def _check_background(self) -> None:
+        """Raise `InputError` if this model cannot refill words exactly."""
+        if self.tokenizer == "patches":
+            raise InputError("background needs a model that reads texts. Leave background out.")
+        if self.attention == "additive":
+            raise InputError(
+                "background needs dot-product attention, but this model has additive attention. "
+                "Leave background out."
+            )
 
     def __repr__(self) -> str:
         size = self.sizes
@@ -167,6 +205,8 @@ class AttentionClassifier:
             digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
             # This makes no copy; embeddings have tens of megabytes.
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        if self.background is not None:
+            digest.update(self.background.digest.encode())
         return digest.hexdigest()
 
     @cached_property
@@ -208,6 +248,26 @@ class AttentionClassifier:
     def _factored_tables(self) -> "FactoredTables | None":
         """The tables in factored form, for fast predictions."""
         return factor_tables(self.tables)
+
+    @cached_property
+    def word_nodes(self) -> WordNodeCache:
+        """The words of the background, as games with the replacement "refill" read them."""
+        if self.background is None:
+            raise InputError(f"replacement {REFILL!r} needs background texts. Load with them.")
+        return WordNodeCache(self.tables, self.background)
+
+    def with_background(self, background: Any) -> "AttentionClassifier":
+        """Return the model with the words of the replacement "refill".
+
+        Parameters
+        ----------
+        background
+            Texts, whose words are drawn with their frequencies, or a mapping from words to
+            weights. None removes the background.
+        """
+        if background is not None:
+            background = make_background(background, self.vocabulary)
+        return replace(self, background=background)
 
     def with_precision(self, dtype: str) -> "AttentionClassifier":
         """Return the model with its weights in another precision, such as "float16"."""
@@ -257,8 +317,12 @@ class AttentionClassifier:
         features
             Its features.
         replacement
-            "unk" replaces the tokens of removed features by UNK. "delete" deletes them.
+            "unk" replaces the tokens of removed features by UNK. "delete" deletes them. "refill"
+            replaces them by random words of the background, and the outputs are exact means.
         """
+        if replacement == REFILL:
+            inputs = self.compute_tables([model_input], [features])
+            return refilled_outputs(inputs, self.word_nodes)
         if replacement != "delete":
             return replacement_game(self.compute_tables([model_input], [features]))
         # A word as a feature includes its occurrences behind the window, because they move into the
@@ -288,6 +352,24 @@ class AttentionClassifier:
         """Return the exact games of the inputs, with one class for each output."""
         return self.compute_tables(inputs, features).game
 
+    def refill_game(
+        self,
+        model_input: ModelInput,
+        features: Features,
+        weights: Float[np.ndarray, "targets C"],
+    ) -> RefillGame:
+        """Return the exact game of an input for the replacement "refill".
+
+        Parameters
+        ----------
+        model_input, features
+            The input and its features.
+        weights
+            The weights of the outputs in each explained number.
+        """
+        inputs = self.compute_tables([model_input], [features])
+        return make_refill_game(inputs, self.word_nodes, weights)
+
     def drop_inexact_games(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
         """Return the model without exact games if probabilities are explained."""
         return self._inexact_model if scale == "probability" else self
@@ -299,7 +381,7 @@ class AttentionClassifier:
         # `replace` would check all weights again.
         model = object.__new__(type(self))
         reason = "probabilities have no exact formula"
-        capabilities = {**self.capabilities, "exact_game": reason}
+        capabilities = {**self.capabilities, "exact_game": reason, "refilling": reason}
         vars(model).update(vars(self), capabilities=MappingProxyType(capabilities))
         return model
 

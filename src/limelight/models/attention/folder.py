@@ -81,6 +81,10 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"'{folder}' is a file, not a folder. Choose another name.")
+    if model.background is not None:
+        raise InputError(
+            "a folder cannot store the background of a model. Save model.with_background(None)."
+        )
     created = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     with folder_lock(folder, "another process is saving a model to"):
