@@ -18,6 +18,7 @@ from browsing import browser, chromium  # noqa: F401  (fixtures)
 _EXAMPLES = int(os.environ.get("EXAMPLES", "40"))
 settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=_EXAMPLES)
 settings.load_profile("limelight")
+os.environ["LIMELIGHT_CACHE"] = "off"  # each test checks its networks itself
 
 
 def pytest_collection_modifyitems(items):

@@ -28,7 +28,7 @@ from random_pipelines import (
     target_column,
     try_pipeline,
 )
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
@@ -279,3 +279,83 @@ def test_a_setting_without_effect_on_a_sampled_text_raises_an_error(setting):
     assert limelight.explain(model, long_text, "lime").bound is None
     with pytest.raises(limelight.InputError, match=f"'{name}'.*no effect on a sampled text"):
         limelight.explain(model, long_text, "lime", **setting)
+
+
+TOGETHER = [
+    "good film, GOOD cast",
+    "zzz qqq",
+    "bad plot and dull music " * 30,
+    "Σίσυφος NOT İstanbul",
+    "new york good!",
+    "x",
+]
+
+
+@pytest.mark.parametrize(
+    "vectorizer",
+    [
+        TfidfVectorizer(),
+        TfidfVectorizer(sublinear_tf=True, norm="l1", dtype=np.float32),
+        TfidfVectorizer(stop_words=["good"], strip_accents="unicode"),
+        HashingVectorizer(n_features=16),
+        TfidfVectorizer(token_pattern=r"new\s+york|\w\w+"),
+        TfidfVectorizer(tokenizer=split_at_spaces, token_pattern=None),
+    ],
+)
+def test_texts_that_are_read_together_are_read_as_alone(vectorizer):
+    model = limelight.wrap(fit_pipeline(vectorizer))
+    for text, reading in zip(TOGETHER, model.read_batch(TOGETHER), strict=True):
+        alone = model.read(text)
+        assert (reading.tokens.strings, reading.tokens.spans) == (
+            alone.tokens.strings,
+            alone.tokens.spans,
+        )
+        for name in ("text", "warnings", "is_checked"):
+            assert getattr(reading, name) == getattr(alone, name)
+        assert (reading.fallback is None) == (alone.fallback is None)
+        for column, expected in zip(reading.encoding or (), alone.encoding or (), strict=True):
+            np.testing.assert_array_equal(column, expected)
+
+
+def count_transformed(monkeypatch, model):
+    """Return the numbers of texts in the calls of the vectorizer while a list is read."""
+    counts, transform = [], TfidfVectorizer.transform
+
+    def counting(self, texts):
+        counts.append(len(texts))
+        return transform(self, texts)
+
+    monkeypatch.setattr(TfidfVectorizer, "transform", counting)
+    list(model.read_batch(["good film", "bad plot", "dull cast"]))
+    return counts
+
+
+def test_a_vectorizer_transforms_the_texts_of_a_list_in_one_call(monkeypatch):
+    model = limelight.wrap(fit_pipeline(TfidfVectorizer()))
+    assert count_transformed(monkeypatch, model) == [3]
+
+
+def test_code_of_the_user_reads_the_texts_of_a_list_one_by_one(monkeypatch):
+    # Otherwise a tokenizer with a memory would agree with itself in the check of the outputs.
+    model = limelight.wrap(own_tokenizer())
+    assert count_transformed(monkeypatch, model) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [("  ", "has no words"), (7, "must be a string"), ("good \ud800", "lone surrogates")],
+)
+@pytest.mark.parametrize("vectorizer", [TfidfVectorizer(), HashingVectorizer(n_features=16)])
+def test_an_error_in_a_list_of_texts_names_its_text(vectorizer, wrong, message):
+    model = limelight.wrap(fit_pipeline(vectorizer))
+    with pytest.raises(limelight.InputError, match=f"text 2 .*{message}|{message}.*text 2"):
+        limelight.explain(model, ["good film", "bad cast", wrong, "dull plot"], "shapley")
+
+
+def test_a_pipeline_that_is_fitted_again_raises_an_error_in_a_list_too():
+    pipeline = fit_pipeline(TfidfVectorizer())
+    model = limelight.wrap(pipeline)
+    limelight.explain(model, ["good film", "bad cast"], "shapley")
+    pipeline[-1].coef_ *= 1.5
+    with pytest.raises(limelight.DomainError, match="changed since it was wrapped"):
+        limelight.explain(model, ["good film", "bad cast"], "shapley")

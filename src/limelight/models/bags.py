@@ -6,7 +6,7 @@ Deleting words deletes their columns, so the outputs are a power game of the wor
 values. Without a norm the outputs are a sum over words.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,9 +32,9 @@ class ReadWords(NamedTuple):
 
     strings: tuple[str, ...]
     spans: tuple[Span, ...]
-    word: Int[np.ndarray, " entries"]
-    column: Int[np.ndarray, " entries"]
-    value: Float[np.ndarray, " entries"]
+    word: Sequence[int]
+    column: Sequence[int]
+    value: Sequence[float]
     is_checked: bool = False
 
 
@@ -55,8 +55,8 @@ class Bag:
     Parameters
     ----------
     words
-        Function from a text to its words and entries. If the effect of removed words is not known,
-        it returns a clause that says why.
+        Function from texts to the words and entries of each. If the effect of removed words is not
+        known for a text, it yields a clause that says why.
     weights, intercept
         Those of the classifier.
     weight_sizes, intercept_size
@@ -73,7 +73,7 @@ class Bag:
         Whether unknown code splits the texts, so that removals are checked on each text.
     """
 
-    words: Callable[[str], ReadWords | str]
+    words: Callable[[Sequence[str]], Iterator[ReadWords | str]]
     weights: Float[np.ndarray, "columns C"]
     weight_sizes: Float[np.ndarray, "columns C"]
     intercept: Float[np.ndarray, " C"]
@@ -90,29 +90,48 @@ class Bag:
         return self.growth == "count" and self.norm != "l2"
 
     def read(self, text: str) -> ModelInput | str:
-        """Return the words that the model reads; two words that share a column are one word.
+        """Return a text as `read_batch` yields it."""
+        return next(self.read_batch([text]))
 
-        If the effect of removed words is not known for this text, return a clause that says why.
+    def read_batch(self, texts: Sequence[str]) -> Iterator[ModelInput | str]:
+        """Yield the words that the model reads; two words that share a column are one word.
+
+        If the effect of removed words is not known for a text, yield a clause that says why.
         """
-        words = self.words(text)
-        if isinstance(words, str):
-            return words
+        for text, words in zip(texts, self.words(texts), strict=True):
+            yield words if isinstance(words, str) else self._read_words(text, words)
+
+    def _read_words(self, text: str, words: ReadWords) -> ModelInput:
+        """Return a text with its words as an input."""
         if not words.strings:
             raise InputError("the text has no words. Give at least one word.")
-        _, column_index, counts = np.unique(words.column, return_inverse=True, return_counts=True)
+        # For a short text, `numpy.unique` takes five times as long.
+        position = {column: i for i, column in enumerate(sorted(set(words.column)))}
+        column_index = np.array([position[column] for column in words.column], dtype=int)
         strings, warnings = words.strings, tuple[str, ...]()
         if not self.columns_are_divisible:
-            strings, warnings = _merge_words(words, column_index)
-        # Entries of a column share its value: they are removed together, or each counts equally.
-        x, share = words.value, counts[column_index]
-        weight = {"l2": x * x * share, "l1": np.abs(x), None: 0 * x}[self.norm]
+            strings, warnings = _merge_words(words)
+        word, column = np.array(words.word, dtype=int), np.array(words.column, dtype=int)
+        x = np.array(words.value, dtype=np.float64)
         return ModelInput(
             text,
             Tokens(strings, words.spans),
             warnings=warnings,
-            encoding=_Entries(words.word, column_index, words.column, x, weight),
+            encoding=_Entries(
+                word, column_index, column, x, self._weights_in_norm(x, column_index)
+            ),
             is_checked=words.is_checked,
         )
+
+    def _weights_in_norm(
+        self, x: Float[np.ndarray, " entries"], column_index: Int[np.ndarray, " entries"]
+    ) -> Float[np.ndarray, " entries"]:
+        """Return the share of each entry in Σ x² or Σ|x|."""
+        if self.norm == "l2":
+            # Entries of a column share its value: they are removed together, or each counts
+            # equally.
+            return x * x * np.bincount(column_index)[column_index]
+        return np.abs(x) if self.norm == "l1" else np.zeros_like(x)
 
     def separates_columns(self, model_input: ModelInput, features: Features) -> bool:
         """Tell whether each column belongs to a single feature, so that the game is exact."""
@@ -130,20 +149,27 @@ class Bag:
         If such a game is not known, return a clause that says why.
         """
         n, d, C = len(inputs), max(map(len, features)), self.weights.shape[1]
-        D, N, error = np.zeros((n, d + 1)), np.zeros((n, d + 1, C)), np.zeros((n, C, 1))
-        for i, (model_input, input_features) in enumerate(zip(inputs, features, strict=True)):
-            entries: _Entries = model_input.encoding
-            owner = _entry_features(entries, input_features)
-            if not self.separates_columns(model_input, input_features):
-                return (
-                    "a word occurs in several features, and its effect cannot be divided among "
-                    "them under this norm"
-                )
-            terms = entries.value[:, None] * self.weights[entries.column]
-            # `D[i, owner] +=` would add only once for an owner that occurs twice.
-            np.add.at(D[i], owner, entries.weight)  # -1 is the last: entries that always stay
-            np.add.at(N[i], owner, terms)
-            error[i, :, 0] = self._rounding_bound(entries)
+        if not all(map(self.separates_columns, inputs, features)):
+            return (
+                "a word occurs in several features, and its effect cannot be divided among "
+                "them under this norm"
+            )
+        texts: list[_Entries] = [model_input.encoding for model_input in inputs]
+        # All texts in one array, because the calls of NumPy take the time of a short text. An entry
+        # that always stays has the feature −1, and its place is the last of its text.
+        place = np.concatenate(list(map(_entry_features, texts, features)))
+        place[place < 0] = d
+        place += np.repeat(np.arange(n) * (d + 1), [len(entries.word) for entries in texts])
+        column, entry_value, weight = (
+            np.concatenate([getattr(entries, name) for entries in texts])
+            for name in ("column", "value", "weight")
+        )
+        D, N = np.zeros(n * (d + 1)), np.zeros((n * (d + 1), C))
+        # `D[place] +=` would add only once for a place that occurs twice.
+        np.add.at(D, place, weight)
+        np.add.at(N, place, entry_value[:, None] * self.weights[column])
+        D, N = D.reshape(n, d + 1), N.reshape(n, d + 1, C)
+        error = np.array([self._rounding_bound(entries) for entries in texts])[:, :, None]
         # A sum over words is a quotient by 1, a term that is never removed.
         if self.norm is None:
             D[:, -1] = 1.0
@@ -213,22 +239,22 @@ def _relative_value(counts: Float[np.ndarray, "*n"], growth: str | None) -> Floa
     return counts
 
 
-def _merge_words(
-    words: ReadWords, column_index: Int[np.ndarray, " entries"]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _merge_words(words: ReadWords) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the strings of all words, equal for words that share a column, and warnings."""
     # A column under l2 or of logarithms of counts cannot be divided exactly: the effect of one of
     # its words depends on the others. They are removed together, like two spellings of a word.
+    strings = [words.strings[word] for word in words.word]
+    string_by_column = dict(zip(words.column, strings, strict=True))
+    if [string_by_column[column] for column in words.column] == strings:
+        return words.strings, ()
     names: dict[int, dict[str, None]] = {}
-    for index, word in zip(column_index.tolist(), words.word.tolist(), strict=True):
-        names.setdefault(index, {})[words.strings[word]] = None
+    for column, string in zip(words.column, strings, strict=True):
+        names.setdefault(column, {})[string] = None
     groups: dict[str, set[str]] = {}
     for column_names in names.values():
         # Chains of shared columns are followed to their end: a~b and b~c are one group.
         group = set(column_names).union(*(groups.get(name, ()) for name in column_names))
         groups.update(dict.fromkeys(group, group))
-    if all(len(group) == 1 for group in groups.values()):
-        return words.strings, ()
     label = {name: " / ".join(sorted(group)) for name, group in groups.items() if len(group) > 1}
     examples = sorted(set(label.values()))[:3]
     warning = (

@@ -8,9 +8,11 @@ by column and are computed by scikit-learn itself. Later steps become part of th
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ from limelight.errors import InputError
 from limelight.models.bags import Bag, ReadWords, blank_features
 from limelight.models.protocol import class_probabilities
 from limelight.models.scikit_classes import ForeignCodeError, scikit_class, unwrap_estimator
-from limelight.models.vectorized_words import WordReader
+from limelight.models.vectorized_words import WordReader, Words
 from limelight.shapes import Float, Int
 from limelight.text import build_features
 from limelight.theory.ratio_game import extract_document, value
@@ -160,31 +162,53 @@ class _ParsedPipeline:
         scores = np.asarray(self.classifier.outputs(rows), dtype=np.float64)
         return scores.reshape(len(texts), -1)
 
-    def _entry_values(self, text: str, columns: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        """Return the share of each entry in the value of its column, for the row of a text."""
-        row = self.rows([text]).tocsr()
-        values = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
-        x = np.array([values.get(column, 0.0) for column in columns.tolist()], dtype=np.float64)
-        _, index, counts = np.unique(columns, return_inverse=True, return_counts=True)
-        return (x > 0 if self.classifier.uses_presence else x) / counts[index]
+    def words(self, texts: Sequence[Any]) -> Iterator[ReadWords | str]:
+        """Yield the words of each text as the vectorizer splits it, with the columns of each.
 
-    def words(self, text: str) -> ReadWords | str:
-        """Return the words of a text as the vectorizer splits it, with the columns of each.
-
-        If removed words may change how others are read, return a clause that says so.
+        If removed words may change how others are read, yield a clause that says so.
         """
-        parsed = self.reader.read(text)
-        if not text.strip() or (parsed is not None and not parsed[0]):
-            raise InputError("the text has no words. Give at least one word.")
-        if parsed is None:
-            return "the vectorizer reads some words differently if other words are removed"
-        words, is_checked = parsed
-        numbered_tokens = [(i, token) for i, (_, _, tokens) in enumerate(words) for token in tokens]
-        column = self._columns([token for _, token in numbered_tokens])
-        word = np.array([i for i, _ in numbered_tokens], dtype=int)
-        spans, names, _ = zip(*words, strict=True)
-        word, column = word[column >= 0], column[column >= 0]
-        return ReadWords(names, spans, word, column, self._entry_values(text, column), is_checked)
+        rows = self._transform_together(texts)
+        for number, text in enumerate(texts):
+            parsed = self.reader.read(text)
+            if not text.strip() or (parsed is not None and not parsed[0]):
+                raise InputError("the text has no words. Give at least one word.")
+            if parsed is None:
+                yield "the vectorizer reads some words differently if other words are removed"
+                continue
+            words, is_checked = parsed
+            (values,) = _column_values(self.rows([text])) if rows is None else (rows[number],)
+            yield self._collect_entries(words, values, is_checked=is_checked)
+
+    def _transform_together(self, texts: Sequence[Any]) -> list[dict[int, float]] | None:
+        """Return the values of each text by column; None if each text needs a call of its own."""
+        # A call costs as much as 25 news texts. Code of the user is still called for one text at a
+        # time, so that the check of the outputs, which come from one call, can find a difference.
+        if len(texts) == 1 or not self.reader.is_known:
+            return None
+        try:
+            # What is not a string raises its error later, when it is its turn.
+            return _column_values(
+                self.rows([text if isinstance(text, str) else "" for text in texts])
+            )
+        except Exception:  # the texts are transformed one by one, so that the error is about one
+            return None
+
+    def _collect_entries(
+        self, words: Words, values: Mapping[int, float], *, is_checked: bool
+    ) -> ReadWords:
+        """Return the words of a text with their columns, and with the share of each entry."""
+        spans, names, token_lists = zip(*words, strict=True)
+        columns = self._columns([token for tokens in token_lists for token in tokens])
+        word = [i for i, tokens in enumerate(token_lists) for _ in tokens]
+        if -1 in columns:
+            is_column = [column >= 0 for column in columns]
+            word, columns = list(compress(word, is_column)), list(compress(columns, is_column))
+        counts = Counter(columns)
+        if self.classifier.uses_presence:
+            shares = [(values.get(column, 0.0) > 0) / counts[column] for column in columns]
+        else:
+            shares = [values.get(column, 0.0) / counts[column] for column in columns]
+        return ReadWords(names, spans, word, columns, shares, is_checked)
 
     @cached_property
     def reader(self) -> WordReader:
@@ -201,21 +225,31 @@ class _ParsedPipeline:
             indices = index if indices is None else np.where(indices >= 0, index[indices], -1)
         return indices
 
-    def _columns(self, tokens: list[str]) -> Int[np.ndarray, " n"]:
+    def _columns(self, tokens: list[str]) -> list[int]:
         """Return the column of each token, or -1 if it has none."""
         if not tokens:
-            return np.zeros(0, dtype=int)
+            return []
         if hasattr(self.vectorizer, "vocabulary_"):
             vocabulary = self.vectorizer.vocabulary_
-            columns = np.array([vocabulary.get(token, -1) for token in tokens], dtype=int)
+            columns = [int(vocabulary.get(token, -1)) for token in tokens]
         else:  # each token is a row of its own, which shows its column
             rows = [[token] for token in tokens]
             # The vectorizer's own `transform` would split every token again.
             hashed = self.vectorizer._get_hasher().transform(rows).tocoo()
-            columns = np.full(len(tokens), -1)
-            columns[hashed.row] = hashed.col
+            column_array = np.full(len(tokens), -1)
+            column_array[hashed.row] = hashed.col
+            columns = column_array.tolist()
         selected = self._selected_columns
-        return columns if selected is None else np.where(columns >= 0, selected[columns], -1)
+        if selected is None:
+            return columns
+        return [int(selected[column]) if column >= 0 else -1 for column in columns]
+
+
+def _column_values(rows: Any) -> list[dict[int, float]]:
+    """Return the values of each row of a sparse matrix by their columns."""
+    rows = rows.tocsr()
+    pairs = list(zip(rows.indices.tolist(), rows.data.astype(float).tolist(), strict=True))
+    return [dict(pairs[start:end]) for start, end in pairwise(rows.indptr.tolist())]
 
 
 def _flatten_steps(pipeline: Any) -> list[Any]:

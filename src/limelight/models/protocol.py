@@ -787,14 +787,16 @@ def check_model(model: Any) -> Model:
         raise InputError(
             f"{type(model).__name__} is not a model yet, because it lacks {', '.join(missing)}."
         )
-    for name, reason in model.capabilities.items():
+    for name in model.capabilities:
         if name not in CAPABILITIES:
             raise InputError(unknown_name_message("capability", name, CAPABILITIES))
-        methods = CAPABILITY_METHODS.get(name, ()) if reason is None else ()
         missing = [
-            method for method in methods if not hasattr(family, method) and method not in attributes
+            method
+            for method in CAPABILITY_METHODS.get(name, ())
+            if not hasattr(family, method) and method not in attributes
         ]
-        if missing:
+        # Read last, because the reason may need calls of a network.
+        if missing and model.capabilities[name] is None:
             raise InputError(
                 f"{family.__name__} claims the capability {name!r}, but lacks {', '.join(missing)}."
             )

@@ -17,6 +17,7 @@ from limelight.models.protocol import (
     HiddenStates,
     Model,
     get_property,
+    has,
     query_kind,
     reason_missing,
     require,
@@ -225,8 +226,7 @@ def read_inputs(
     texts
         The texts.
     hidden_states
-        Whether hidden states will be needed. Then the model must have them, and many texts are
-        read in one call.
+        Whether hidden states will be needed. Then the model must have them.
     subwords
         Whether texts are split into subwords instead of words.
 
@@ -240,6 +240,8 @@ def read_inputs(
         return map(partial(read_input, model, subwords=subwords), texts)
     plain = [text.text if isinstance(text, QueriedText) else text for text in texts]
     if not hidden_states:
+        if len(plain) > 1 and has(model, "exact_game") and hasattr(model, "read_batch"):
+            return _read_in_turn(model, plain, model.read_batch(plain, subwords=subwords))
         return map(partial(_read_plain, model, subwords=subwords), plain)
     reader = require(model, *_HIDDEN_STATES)
     return _read_in_turn(model, plain, reader.read_batch(plain, subwords=subwords))

@@ -161,8 +161,7 @@ def _blocks(
     """Yield the sums of blocks of heads, as many at a time as fit in memory."""
     g, d = form.delta.shape
     M, Q = p.shape[-1], len(rule.nodes)
-    device_type = str(getattr(form.delta.device, "type", "cpu"))
-    cells = _CELLS.get(device_type, _CELLS["cpu"])
+    cells = block_size(form.delta)
     columns_per_block = max(1, min(M, cells // (Q * d)))
     heads = max(1, cells // (columns_per_block * Q * d))
     for i in range(0, g, heads):
@@ -175,6 +174,11 @@ def _blocks(
             sums.append(_block_sums(block, sides, q, w, rule, workspace))
         total, total_p, kept_sums, removed_sums = (reduce(add, x) for x in zip(*sums, strict=True))
         yield total, total_p, _join_sides(block, kept_sums, removed_sums, workspace.xp)
+
+
+def block_size(x: Array) -> int:
+    """Return the number of cells (p, λ, word) to compute at a time on the device of an array."""
+    return _CELLS.get(str(getattr(x.device, "type", "cpu")), _CELLS["cpu"])
 
 
 class _Workspace:

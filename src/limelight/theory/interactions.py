@@ -17,7 +17,7 @@ import numpy as np
 
 from limelight.errors import TooFewFeaturesError
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import light_terms, product, solve_heads
+from limelight.theory.conditionals import block_size, light_terms, product, solve_heads
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import (
@@ -68,10 +68,13 @@ def _interactions(
     node_rows, weight_rows = [x.p for x in mixtures], [x.omega for x in mixtures]
     p, omega = repeat_per_head(game, pad_rows(node_rows, fill=0.5), pad_rows(weight_rows, fill=0.0))
 
-    # Pairs of words are d² numbers, so the heads and the nodes p are computed one at a time.
+    # Pairs of words are d² numbers, so the heads are computed one at a time.
     def solve_head(i: int, head: HeavyForm, rule: ReciprocalSum) -> Float[Array, "C d d"]:
         """Return the interactions of one head, summed over the nodes p."""
-        return sum(_node_interactions(head, rule, p[i, m], omega[i, m]) for m in range(p.shape[1]))
+        block = max(1, block_size(head.delta) // (len(rule.nodes) * game.d))
+        blocks = (slice(m, m + block) for m in range(0, p.shape[1], block))
+        halves = sum(_half_interactions(head, rule, p[i, m], omega[i, m]) for m in blocks)
+        return halves + xp.matrix_transpose(halves)
 
     scores, epsilon, rounding = solve_heads(form, share, solve_head, nodes=p.shape[1])
     # On the diagonal the formula gives a number without a meaning.
@@ -89,23 +92,29 @@ def _interactions(
     )
 
 
-def _node_interactions(
-    form: HeavyForm, rule: ReciprocalSum, p: Array, omega: Array
+def _half_interactions(
+    form: HeavyForm, rule: ReciprocalSum, p: Float[Array, " M"], omega: Float[Array, " M"]
 ) -> Float[Array, "C d d"]:
-    """Return the formula of this module's docstring for one head and one p, times ω."""
+    """Return the sum of ∫ P [R/2 ζ_j + θ_j] ζ_k dλ over some p of one head, with weights ω.
+
+    Its sum with its transpose is the formula of this module's docstring.
+    """
     xp = array_namespace(form.delta)
     nodes = array_like(rule.nodes, form.delta)
     # expm1: 1 − e^{−λδ} cancels for words with nearly the same weight kept and removed.
     exponent = -nodes[:, None] * form.delta
     E, minus_F = xp.exp(exponent), xp.expm1(exponent)
+    p = p[:, None, None]
     v = xp.where(form.kept_is_heavy, 1 - p, p)
     phi = (1 - v) + v * E
-    sign = xp.where(form.kept_is_heavy, xp.ones_like(v), -xp.ones_like(v))
-    P = omega * light_terms(form.base, rule) * product(phi)
-    zeta = sign * minus_F / phi
-    R = form.n0[:, None] + form.step @ xp.matrix_transpose(v * E / phi)
-    theta = sign * (E / phi**2) * form.step[:, None, :]
-    # Both sums over λ are products of (d, Q) and (Q, d) matrices: no (Q, d, d) array is formed.
-    weighted_zeta = xp.matrix_transpose((P * R)[..., None] * zeta)
-    cross = xp.matrix_transpose(P[:, None] * theta) @ zeta
-    return weighted_zeta @ zeta + cross + xp.matrix_transpose(cross)
+    sign = xp.where(form.kept_is_heavy, xp.ones_like(form.delta), -xp.ones_like(form.delta))
+    P = omega[:, None] * light_terms(form.base, rule) * product(phi)
+    d = form.delta.shape[-1]
+    zeta = xp.reshape(sign * minus_F / phi, (-1, d))
+    z = xp.reshape(v * E / phi, (-1, d))
+    half_R = (form.n0[:, None] + form.step @ xp.matrix_transpose(z)) / 2
+    theta = xp.reshape(sign * E / phi**2, (-1, d)) * form.step[:, None, :]
+    P = xp.reshape(P, (1, -1, 1))
+    # One product of a (d, M Q) and a (M Q, d) matrix: no array of (Q, d, d) numbers is formed. Its
+    # inner size is that of several p, because adding d² numbers for each took half of the time.
+    return xp.matrix_transpose(P * (half_R[..., None] * zeta + theta)) @ zeta

@@ -462,12 +462,25 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
         self.per_token, self.max_new_tokens = per_token, max_new_tokens
         self.has_encoder = prompt.keeps_end
         self._prefix: tuple[Any, Any] = (None, None)
-        # Beyond some length, longrope changes the rotation of all positions, also of cached ones.
-        rope_types = (str(getattr(module, "rope_type", "")) for module in language_model.modules())
-        self.shares_prefix = not self.has_encoder and not any(
-            "longrope" in rope_type for rope_type in rope_types
-        )
-        self.shares_prefix = self.shares_prefix and self._is_sharing_exact()
+        self._shares_prefix: bool | None = None
+
+    @property
+    def shares_prefix(self) -> bool:
+        """Whether the common beginning of a batch is computed once, which a trial has confirmed."""
+        if self._shares_prefix is None:
+            # Beyond some length, longrope changes the rotation of all positions, also of cached
+            # ones.
+            rope_types = (
+                str(getattr(module, "rope_type", "")) for module in self.language_model.modules()
+            )
+            can_share = not self.has_encoder and not any("longrope" in name for name in rope_types)
+            self._shares_prefix = can_share  # for the trial
+            self._shares_prefix = can_share and self._is_sharing_exact()
+        return self._shares_prefix
+
+    @shares_prefix.setter
+    def shares_prefix(self, value: bool) -> None:
+        self._shares_prefix = value
 
     def max_answer_length(self, limit: int) -> int:
         """Return the maximum number of generated tokens, at most a quarter of ``limit``."""
@@ -646,7 +659,12 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
             encoder_mask = attention_mask * (marks == 0)
         if self.has_encoder:
             out, logits = self._decoder_logits(input_ids, encoder_mask, tokens, options)
-        elif self.shares_prefix and not options and torch.is_inference_mode_enabled():
+        elif (
+            len(input_ids) > 1
+            and not options
+            and torch.is_inference_mode_enabled()
+            and self.shares_prefix
+        ):
             out, logits = self._shared_prefix_logits(input_ids, attention_mask, positions - 1)
         else:
             out, logits = self.logits_at_positions(
@@ -686,7 +704,7 @@ class AnswerForSequenceClassification(PromptedLanguageModel):
     def _shared_prefix_logits(self, ids: Any, mask: Any, positions: Any) -> Any:
         """Return the logits at ``positions``, computing the common beginning only once."""
         is_shared = ((ids == ids[:1]) & (mask > 0)).all(dim=0).long().cumprod(dim=0)
-        shared_count = min(int(is_shared.sum()), int(positions.min())) if len(ids) > 1 else 0
+        shared_count = min(int(is_shared.sum()), int(positions.min()))
         if shared_count < _MIN_SHARED_TOKENS:
             return self.logits_at_positions(ids, mask, positions, {})
         # A copy, because a batch changes its cache.

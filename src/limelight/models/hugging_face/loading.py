@@ -22,6 +22,7 @@ from transformers.utils import find_adapter_config_file, logging
 
 from limelight.errors import InputError
 from limelight.files import parse_json, read_bounded_bytes
+from limelight.models.hugging_face.check_memory import CheckMemory
 from limelight.models.hugging_face.forward import is_kind
 from limelight.models.hugging_face.images import HuggingFaceImages
 from limelight.models.hugging_face.language_models import prompt_language_model
@@ -65,8 +66,17 @@ def from_objects(
     return _make_model(getattr(network, "_orig_mod", network), tokenizer, prompt_options)
 
 
-def _make_model(network: Any, tokenizer: Any, prompt_options: PromptOptions | None) -> HuggingFace:
-    """Return the model after its check, so that errors occur now and not in a long run."""
+def _make_model(
+    network: Any,
+    tokenizer: Any,
+    prompt_options: PromptOptions | None,
+    *,
+    is_unchanged: bool = False,
+) -> HuggingFace:
+    """Return the model after a call, so that errors occur now and not in a long run.
+
+    ``is_unchanged`` means that the network comes from files. Then its check is remembered.
+    """
     _check_weights(network)
     reads_images = is_kind(network, _IMAGE_CLASSIFIER) or _processes_images(tokenizer)
     if prompt_options is None and _writes_text(network):
@@ -81,7 +91,9 @@ def _make_model(network: Any, tokenizer: Any, prompt_options: PromptOptions | No
     # A custom head classifies sequences, so one family is enough.
     family = HuggingFaceImages if reads_images else HuggingFace
     model = family(network=network, tokenizer=tokenizer)
-    _ = model.check
+    if is_unchanged:
+        model.remember_check(CheckMemory(network, lambda: model.fingerprint))
+    model.check.check_call()
     return model
 
 
@@ -175,7 +187,9 @@ def from_pretrained(
             f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary). "
             "Put its files next to the model with tokenizer.save_pretrained(…)."
         )
-    return _make_model(_move_model(model, device).eval(), tokenizer, prompt_options)
+    return _make_model(
+        _move_model(model, device).eval(), tokenizer, prompt_options, is_unchanged=True
+    )
 
 
 def _auto_class(name: str, prompt_options: PromptOptions | None, **options: Any) -> Any:

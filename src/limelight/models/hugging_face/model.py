@@ -15,12 +15,14 @@ import torch
 from limelight.errors import InputError
 from limelight.models.engine import Engine, name_failing_text
 from limelight.models.hugging_face import forward, gradients, layers, selfcheck
+from limelight.models.hugging_face.check_memory import CheckMemory
 from limelight.models.hugging_face.conversations import read_prompt
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     CustomHead,
     ForwardPass,
     NetworkFingerprint,
+    Rows,
 )
 from limelight.models.hugging_face.language_models import (
     AnswerForSequenceClassification,
@@ -117,6 +119,27 @@ def _recorded_activation(config: Any) -> str:
     return str(path or "").rpartition(".")[2]
 
 
+class _Capabilities(Mapping[Capability, str | None]):
+    """The reasons for missing capabilities; those that need calls are found at the first use."""
+
+    def __init__(
+        self, reasons: Mapping[Capability, str | None], check: selfcheck.NetworkCheck
+    ) -> None:
+        self._reasons, self._check = reasons, check
+
+    def __getitem__(self, name: Capability) -> str | None:
+        reason = self._reasons[name]
+        if reason is None and name in selfcheck.CHECKED:
+            return self._check.reason_missing(name)
+        return reason
+
+    def __iter__(self) -> Iterator[Capability]:
+        return iter(self._reasons)
+
+    def __len__(self) -> int:
+        return len(self._reasons)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HuggingFace:
     r"""A sequence classifier of transformers with its fast tokenizer, which are never changed.
@@ -205,15 +228,10 @@ class HuggingFace:
     @cached_property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """Return the capabilities of the network, as far as its check confirmed them."""
-        # The results of the check replace the defaults of the family.
-        capabilities = {
-            **self._default_capabilities,
-            **self._head.capabilities,
-            **self.check.missing_capabilities,
-        }
-        if self.window is None:
-            return capabilities
-        return capabilities | {"hidden_states": _NO_WINDOWED_STATES}
+        reasons = {**self._default_capabilities, **self._head.capabilities}
+        if self.window is not None:
+            reasons["hidden_states"] = _NO_WINDOWED_STATES
+        return _Capabilities(reasons, self.check)
 
     @property
     def is_exclusive(self) -> bool:
@@ -242,11 +260,28 @@ class HuggingFace:
 
     @cached_property
     def check(self) -> selfcheck.NetworkCheck:
-        """Return the results of a few calls that check the network."""
-        self._forward_pass.refresh()
-        return selfcheck.check_network(
-            self.network, self._example_ids, self._tokens, call=self._forward_pass
+        """Return the check of the network, whose results are computed when they are needed."""
+        return self._make_check()
+
+    def _make_check(self, memory: CheckMemory | None = None) -> selfcheck.NetworkCheck:
+        """Return a new check of the network, with the memory of earlier checks."""
+
+        def call_in_half_precision(ids: Rows) -> Float[np.ndarray, "n C"]:
+            """Return the outputs as an explanation computes them."""
+            self._forward_pass.refresh()
+            return self._forward_pass(ids)
+
+        return selfcheck.NetworkCheck(
+            self.network,
+            lambda: self._example_ids,
+            self._tokens,
+            call=call_in_half_precision,
+            memory=memory,
         )
+
+    def remember_check(self, memory: CheckMemory) -> None:
+        """Use the results of earlier checks that a memory has, and add new ones to it."""
+        vars(self)["check"] = self._make_check(memory)
 
     @property
     def _example_ids(self) -> selfcheck.ExampleIds:
@@ -739,7 +774,7 @@ class HuggingFace:
             feature_indices,
             [len(input_features) for input_features in features],
             read_position=self._head.read_position or self.check.read_position,
-            with_attention=has_queries and "attention" not in self.check.missing_capabilities,
+            with_attention=has_queries and self.check.reason_missing("attention") is None,
         )
 
     def _name_errors(self, model_input: ModelInput) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""A few calls that show the capabilities of a network before it is used."""
+"""A few calls that show the capabilities of a network before they are used."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +12,7 @@ import torch
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import describe_error
 from limelight.models.hugging_face import forward
+from limelight.models.hugging_face.check_memory import CheckMemory
 from limelight.models.hugging_face.forward import MASKED_OUT, Row, Rows
 from limelight.models.hugging_face.gradients import (
     compute_gradients,
@@ -26,6 +27,7 @@ from limelight.models.hugging_face.layers import (
 from limelight.models.hugging_face.subwords import max_input_length, read_subwords
 from limelight.models.protocol import Attention, Capability
 from limelight.shapes import Float, Int
+from limelight.threads import cached_property
 
 _EXAMPLE_TEXT = "The plot is bad, but the acting is good."
 # Numbers of tokens between the special ones. Reformer's chunks have 64 tokens, and only longer
@@ -45,93 +47,210 @@ _KINDS: Mapping[str, OutputKind] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+# The capabilities that are checked. The others follow from the family of the network.
+CHECKED: tuple[Capability, ...] = (
+    *("gradients", "lrp", "attention", "attention_only", "hidden_states"),
+)
+_REASON = str | None  # why a capability is missing; None if it is not
+
+
 class NetworkCheck:
-    """The results of the check of a network.
-
-    Attributes
-    ----------
-    missing_capabilities
-        Reasons for capabilities that the network lacks.
-    unusable_replacements
-        Reasons for replacements that cannot be used.
-    needs_equal_lengths
-        Whether texts of different lengths cannot be in one batch.
-    read_position
-        The position that the head reads: "first", "last", or "mean" for several or unknown
-        positions.
-    warnings
-        Warnings for every result.
-    """
-
-    missing_capabilities: Mapping[Capability, str]
-    unusable_replacements: Mapping[str, str]
-    needs_equal_lengths: bool
-    read_position: str
-    warnings: tuple[str, ...]
-
-
-def check_network(
-    network: Any, example: "ExampleIds", tokens: Mapping[str, int], *, call: OutputFunction
-) -> NetworkCheck:
-    """Check a network with a few calls.
+    """The check of a network by a few calls, each made when its result is first needed.
 
     Parameters
     ----------
     network
         The network.
     example
-        Rows of token ids, or pixels.
+        Returns rows of token ids, or pixels.
     tokens
         Ids of tokens that can replace removed words, by name.
     call
         The function that will be called for outputs, perhaps in half precision.
-
-    Returns
-    -------
-    The capabilities of the network, and the reasons for missing ones.
-
-    Raises
-    ------
-    InputError
-        If the network cannot be called, or if its outputs do not match its classes.
+    memory
+        Remembers results of earlier checks.
     """
-    outputs = _call_example(network, example.ids[None])
-    # A second call reveals dropout that is always on.
-    repeated = _call_example(network, example.ids[None])
-    noise = _distance(repeated, outputs)
-    # Reformer hashes longer texts at random. An error for a text of this length is no noise.
-    with contextlib.suppress(Exception):
-        longer_outputs = (forward.network_outputs(network, example.longer[None]) for _ in range(2))
-        noise = max(noise, _distance(*longer_outputs))
-    digits = _PRECISION_DIGITS.get(str(network.dtype))
-    relative_error = _TOLERANCE if digits is None else 10.0 ** (1 - digits)
-    # + 1, since outputs near zero are sums of larger numbers.
-    rounding = relative_error * float(np.abs(outputs).max() + 1)
-    needs_equal_lengths = getattr(network.config, "pad_token_id", None) is not None and (
-        noise > rounding or _depends_on_padding(network, example, rounding)
-    )
-    warnings = []
-    if noise > rounding:
-        warnings = [
-            f"The model returns different outputs for the same text (by {noise:.1g} in two "
-            "calls), so scores of that size are noise. Switch off whatever is random in it."
-        ]
-    elif needs_equal_lengths:
-        warnings = [
-            "The outputs of this model change with padding, so it reads texts of one length at a "
-            "time."
-        ]
-    missing, read_position = _find_missing_capabilities(network, example, rounding)
-    return NetworkCheck(
-        missing_capabilities=MappingProxyType(missing),
-        unusable_replacements=MappingProxyType(
-            _find_unusable_replacements(network, example, tokens, rounding)
-        ),
-        needs_equal_lengths=needs_equal_lengths,
-        read_position=read_position,
-        warnings=(*warnings, *_precision_warnings(network, call(example.ids[None]), outputs)),
-    )
+
+    def __init__(
+        self,
+        network: Any,
+        example: Callable[[], "ExampleIds"],
+        tokens: Mapping[str, int],
+        *,
+        call: OutputFunction,
+        memory: CheckMemory | None = None,
+    ) -> None:
+        self._network, self._make_example, self._tokens = network, example, tokens
+        self._call, self._memory = call, memory or CheckMemory(network)
+
+    def check_call(self) -> None:
+        """Check that the network can be called, and that its outputs match its classes.
+
+        Raises
+        ------
+        InputError
+            If it cannot be called, or the outputs do not match or are not finite.
+        """
+        if not np.isfinite(self._outputs).all():
+            raise InputError("the model returns numbers that are not finite. Check its weights.")
+
+    @cached_property
+    def needs_equal_lengths(self) -> bool:
+        """Whether texts of different lengths cannot be in one batch."""
+        return bool(self._stability["needs_equal_lengths"])
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings for every result."""
+        warnings, noise = list[str](), self._stability["noise"]
+        if noise is not None:
+            warnings.append(
+                f"The model returns different outputs for the same text (by {noise:.1g} in two "
+                "calls), so scores of that size are noise. Switch off whatever is random in it."
+            )
+        elif self.needs_equal_lengths:
+            warnings.append(
+                "The outputs of this model change with padding, so it reads texts of one length "
+                "at a time."
+            )
+        return (*warnings, *_precision_warnings(self._network, self._half_precision_error))
+
+    @cached_property
+    def unusable_replacements(self) -> Mapping[str, str]:
+        """Reasons for replacements that cannot be used."""
+        reasons = self._memory.recall(
+            "unusable replacements",
+            lambda: _find_unusable_replacements(
+                self._network, self._example, self._tokens, lambda: self._rounding
+            ),
+            dict,
+        )
+        return MappingProxyType(reasons)
+
+    @property
+    def missing_capabilities(self) -> Mapping[Capability, str]:
+        """Reasons for capabilities that the network lacks."""
+        reasons = {name: self.reason_missing(name) for name in CHECKED}
+        return {name: reason for name, reason in reasons.items() if reason is not None}
+
+    def reason_missing(self, name: Capability) -> str | None:
+        """Return why the network lacks a checked capability, or None if it has it."""
+        if name in ("attention", "attention_only"):
+            return self._attention[name]
+        if name == "gradients":
+            return self._gradient_reason
+        return self._lrp_reason if name == "lrp" else self._states_reason
+
+    @property
+    def read_position(self) -> str:
+        """The position that the head reads: "first", "last", or "mean" for others."""
+        position: str = self._attention["read_position"]
+        return position
+
+    @cached_property
+    def _example(self) -> "ExampleIds":
+        """The rows with which the network is checked."""
+        return self._make_example()
+
+    @cached_property
+    def _outputs(self) -> Float[np.ndarray, "n C"]:
+        """The outputs for the example."""
+        return _call_example(self._network, self._example.ids[None])
+
+    @property
+    def _rounding(self) -> float:
+        """The largest difference of outputs that counts as rounding."""
+        digits = _PRECISION_DIGITS.get(str(self._network.dtype))
+        relative_error = _TOLERANCE if digits is None else 10.0 ** (1 - digits)
+        # + 1, since outputs near zero are sums of larger numbers.
+        return relative_error * float(np.abs(self._outputs).max() + 1)
+
+    @cached_property
+    def _stability(self) -> Mapping[str, Any]:
+        """The noise of the outputs, if any, and whether texts need equal lengths."""
+        kinds = {"noise": float | None, "needs_equal_lengths": bool}
+        if hasattr(self._network, "shares_prefix"):
+            self._network.shares_prefix = self._memory.recall(
+                "shares prefix", lambda: self._network.shares_prefix, bool
+            )
+        stability: Mapping[str, Any] = self._memory.recall(
+            "stability", self._check_stability, kinds
+        )
+        return stability
+
+    def _check_stability(self) -> dict[str, Any]:
+        """Call the network twice for equal texts, alone and in a batch."""
+        network, example, rounding = self._network, self._example, self._rounding
+        can_pad = getattr(network.config, "pad_token_id", None) is not None
+        # If texts alone and in a batch have equal outputs, the network is not random either.
+        if can_pad and not _depends_on_padding(network, example, rounding):
+            return {"noise": None, "needs_equal_lengths": False}
+        # A second call reveals dropout that is always on.
+        noise = _distance(_call_example(network, example.ids[None]), self._outputs)
+        # Reformer hashes longer texts at random. An error for a text of this length is no noise.
+        with contextlib.suppress(Exception):
+            longer_outputs = (
+                forward.network_outputs(network, example.longer[None]) for _ in range(2)
+            )
+            noise = max(noise, _distance(*longer_outputs))
+        return {"noise": noise if noise > rounding else None, "needs_equal_lengths": can_pad}
+
+    @cached_property
+    def _half_precision_error(self) -> float:
+        """The difference of the outputs for the example that half precision on a GPU makes."""
+        if self._network.device.type != "cuda" or str(self._network.dtype) in _PRECISION_DIGITS:
+            return 0.0
+        error: float = self._memory.recall(
+            "half precision",
+            lambda: _distance(self._call(self._example.ids[None]), self._outputs),
+            float,
+        )
+        return error
+
+    @cached_property
+    def _gradient_reason(self) -> str | None:
+        """Why the network has no gradients."""
+        reason: str | None = self._memory.recall(
+            "gradients",
+            lambda: _failure_reason(
+                lambda: _reason_no_gradient(self._network, self._example, self._rounding)
+            ),
+            _REASON,
+        )
+        return reason
+
+    @cached_property
+    def _lrp_reason(self) -> str | None:
+        """Why the network has no gradients with frozen weights."""
+        reason: str | None = self._gradient_reason or self._memory.recall(
+            "lrp",
+            lambda: _failure_reason(lambda: _frozen_gradients(self._network, self._example.ids)),
+            _REASON,
+        )
+        return reason
+
+    @cached_property
+    def _states_reason(self) -> str | None:
+        """Why the network has no hidden states."""
+
+        def compute_states() -> object:
+            """Compute the hidden states of the example."""
+            ids = self._example.ids
+            return layer_states(self._network, ids[None], len(ids))
+
+        reason: str | None = self._memory.recall(
+            "hidden states", lambda: _failure_reason(compute_states), _REASON
+        )
+        return reason
+
+    @cached_property
+    def _attention(self) -> Mapping[str, Any]:
+        """Why the network has no attention, and the position that the head reads."""
+        kinds = {"attention": _REASON, "attention_only": _REASON, "read_position": str}
+        attention: Mapping[str, Any] = self._memory.recall(
+            "attention", lambda: _check_attention(self._network, self._example.ids), kinds
+        )
+        return attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,22 +383,20 @@ def _call_example(network: Any, ids: Rows) -> Float[np.ndarray, "n C"]:
 
 def _depends_on_padding(network: Any, example: ExampleIds, rounding: float) -> bool:
     """Tell whether the outputs for a text change if longer texts are in the same batch."""
-    rows = [example.ids, *example.shorter]
+    rows = [example.ids, *example.shorter, example.longer]
 
     def compare_batches() -> Sequence[Float[np.ndarray, "n C"]]:
         """Return the outputs for texts in one batch, and for each text separately."""
-        batch_outputs = forward.network_outputs(
-            network, forward.stack_rows([*rows, example.longer])
-        )
+        batch_outputs = forward.network_outputs(network, forward.stack_rows(rows))
         row_outputs = [forward.network_outputs(network, row[None])[0] for row in rows]
-        return batch_outputs[:-1], np.array(row_outputs)
+        return batch_outputs, np.array(row_outputs)
 
     # The network may also fail, because a text is too short without padding, or for all batches.
     return _is_different(compare_batches, rounding)
 
 
 def _find_unusable_replacements(
-    network: Any, example: ExampleIds, tokens: Mapping[str, int], rounding: float
+    network: Any, example: ExampleIds, tokens: Mapping[str, int], rounding: Callable[[], float]
 ) -> dict[str, str]:
     """Return the tokens that cannot replace a removed word, with the reasons."""
     row_count = forward.embedding_row_count(network)
@@ -300,26 +417,22 @@ def _find_unusable_replacements(
         lambda: [
             forward.network_outputs(network, hidden[None], filler=filler) for filler in fillers
         ],
-        rounding,
+        rounding(),
     ):
         reasons["pad"] = "this model still reads tokens that are masked out"
     return reasons
 
 
-def _find_missing_capabilities(
-    network: Any, example: ExampleIds, rounding: float
-) -> tuple[dict[Capability, str], str]:
-    """Return reasons for missing capabilities, and the position that the head reads."""
-    ids, read_position, attentions = example.ids, "mean", list[Attention]()
+def _check_attention(network: Any, ids: Row) -> dict[str, str | None]:
+    """Return reasons for missing attention, and the position that the head reads."""
+    read_position, attentions = "mean", list[Attention]()
 
     def compute_example() -> None:
         """Compute the attention on an example."""
         embed_input(network, ids)  # raises an error for I-BERT, whose embedding has a scale
         attentions.append(compute_attention(network, ids, _first_output_gradient))
 
-    gradient_reason = _failure_reason(lambda: _reason_no_gradient(network, example, rounding))
-    attention_reason = _failure_reason(compute_example)
-    attention_only_reason = attention_reason
+    reason = attention_only_reason = _failure_reason(compute_example)
     if attentions:
         layers, positions = len(attentions[0].alpha), np.flatnonzero(attentions[0].readout_weights)
         attention_only_reason = _failure_reason(
@@ -327,17 +440,14 @@ def _find_missing_capabilities(
         )
         # If other layers mix positions too, the positions found are not those that the head reads.
         if len(positions) > 1:
-            attention_reason = attention_only_reason
+            reason = attention_only_reason
         else:
             read_position = {0: "first", len(ids) - 1: "last"}.get(int(positions[0]), "mean")
-    reasons: dict[Capability, str | None] = {
-        "gradients": gradient_reason,
-        "lrp": gradient_reason or _failure_reason(lambda: _frozen_gradients(network, ids)),
-        "attention": attention_reason,
+    return {
+        "attention": reason,
         "attention_only": attention_only_reason,
-        "hidden_states": _failure_reason(lambda: layer_states(network, ids[None], len(ids))),
+        "read_position": read_position,
     }
-    return {name: reason for name, reason in reasons.items() if reason is not None}, read_position
 
 
 def _frozen_gradients(network: Any, ids: Row) -> object:
@@ -389,9 +499,7 @@ def _reason_no_gradient(network: Any, example: ExampleIds, rounding: float) -> s
     return None
 
 
-def _precision_warnings(
-    network: Any, outputs: Float[np.ndarray, "1 C"], exact_outputs: Float[np.ndarray, "1 C"]
-) -> tuple[str, ...]:
+def _precision_warnings(network: Any, half_precision_error: float) -> tuple[str, ...]:
     """Warn if outputs have few digits: those of the model, or those in half precision on a GPU."""
     dtype = str(network.dtype)
     if dtype in _PRECISION_DIGITS:
@@ -403,9 +511,9 @@ def _precision_warnings(
         if name != "float16" or network.device.type != "cpu":
             return (rounding,)
         return (rounding, "A CPU is slow in float16. Call `.float()` on the model first.")
-    if network.device.type != "cuda" or not (difference := _distance(outputs, exact_outputs)):
+    if not half_precision_error:
         return ()
     return (
         "On a GPU the model runs in half precision (float16), which changed its outputs by "
-        f"{difference:.1g} on a short text. Gradients and attention use full precision.",
+        f"{half_precision_error:.1g} on a short text. Gradients and attention use full precision.",
     )
