@@ -158,6 +158,10 @@ class PromptTokenizer:
         encoding = self._encode(self.before, text, self.after, next_word)
         return list(encoding["input_ids"][: _length_without_end(encoding)])
 
+    def count_tokens(self, text: str, adds_special: bool) -> int:
+        """Return the number of tokens of a complete prompt."""
+        return len(self._encode(text, adds_special=adds_special)["input_ids"])
+
     def _encode(self, *parts: str, adds_special: bool | None = None) -> Any:
         """Tokenize the joined parts, without truncation."""
         with forward.preserve_tokenizer(self.tokenizer):
