@@ -24,7 +24,6 @@ import numpy as np
 
 from limelight.errors import InputError, MissingExtraError, check_count, escape_controls
 from limelight.models.engine import Engine
-from limelight.models.fingerprints import object_fingerprint
 from limelight.models.functions import Function, split_segments
 from limelight.models.prompt_words import prompt_writer, split_prompt
 from limelight.models.prompts import Prompt
@@ -268,9 +267,8 @@ class Endpoint:
         """The name and address of the model, and a digest of its prompt, but not its weights."""
         # A stored mean per token must not be taken for a sum.
         settings = repr((self.template, self.per_token))
-        if (chat := self._chat) is not None:
-            tokenizer = [chat.settings, chat.adds_special, chat.bos_token, chat.tokenizer]
-            settings += object_fingerprint(tokenizer)
+        if self._chat is not None:
+            settings += self._chat.digest
         digest = sha256(settings.encode()).hexdigest()[:12]
         return f"{self.model} at {self.url} asked {digest}"
 

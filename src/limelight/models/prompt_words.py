@@ -1,7 +1,6 @@
 """The words of a prompt, for models that read strings and whose tokens are unknown."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +14,8 @@ from limelight.text import Features, ModelInput, Part, Span, Tokens, UserInput, 
 def split_prompt(prompt: Prompt, source: UserInput) -> ModelInput:
     """Split the parts of a prompt into words, and return them as an input.
 
-    Every character of a part belongs to a token, also white space and the marks of a chat, so that
-    nothing of a removed part is left.
+    The characters before and after the words of a part, such as the marks of a chat, are tokens
+    too, so that nothing of a removed part is left.
 
     Parameters
     ----------
@@ -50,60 +49,87 @@ def prompt_writer(
     for number, part in enumerate(model_input.parts):
         indices = np.flatnonzero(part_of_token == number)
         first, last = _word_region(text, part)
-        is_inside = [first <= spans[i][0] and spans[i][1] <= last for i in indices]
-        strings = [text[slice(*spans[i])] for i in indices]
-        feature = features.feature_index[indices]
-        segments.append(_PartSegment(text[end : part.span[0]], strings, is_inside, feature))
+        is_word = np.array([first <= spans[i][0] and spans[i][1] <= last for i in indices], bool)
+        words = [spans[i] for i in indices[is_word]]
+        # Each word with the white space before it, which is empty before the first.
+        starts = [start for start, _ in words[:1]] + [word_end for _, word_end in words[:-1]]
+        strings = [
+            (text[gap_start:start], text[start:word_end])
+            for gap_start, (start, word_end) in zip(starts, words, strict=True)
+        ]
+        marks = [(spans[i][0] >= last, text[slice(*spans[i])], i) for i in indices[~is_word]]
+        segments.append(
+            _PartSegment(
+                text[end : part.span[0]],
+                strings,
+                features.feature_index[indices[is_word]],
+                [(is_end, mark, int(features.feature_index[i])) for is_end, mark, i in marks],
+            )
+        )
         end = part.span[1]
 
     def write_prompt(keep: Bool[np.ndarray, " d"]) -> str:
         """Return the prompt with only the features of ``keep``."""
         stays = np.append(keep, True)  # the appended True is for -1, no feature
-        strings = [string for segment in segments for string in segment.write(stays)]
-        return "".join(strings) + text[end:]
+        return "".join(segment.write(stays) for segment in segments) + text[end:]
 
     return write_prompt
 
 
 class _PartSegment(NamedTuple):
-    """A part of a prompt, and the text between it and the part before."""
+    """A part of a prompt.
+
+    Attributes
+    ----------
+    before
+        The text between this part and the part before.
+    words
+        The white space before each word, and the word.
+    feature
+        The feature of each word, -1 for a word that always stays.
+    marks
+        For each string around the words: whether it follows them, the string, and its feature.
+    """
 
     before: str
-    strings: list[str]  # the tokens of the part
-    is_inside: list[bool]  # whether a token is a word, or lies between two words
-    feature: Int[np.ndarray, " T"]  # -1 for a token that always stays
+    words: list[tuple[str, str]]
+    feature: Int[np.ndarray, " T"]
+    marks: list[tuple[bool, str, int]]
 
-    def write(self, stays: Bool[np.ndarray, " d+1"]) -> list[str]:
-        """Return the strings of the part that stay."""
-        words, ends, follows_removed = list[str](), (list[str](), list[str]()), False
-        for string, is_inside, token_stays in zip(
-            self.strings, self.is_inside, stays[self.feature].tolist(), strict=True
+    def write(self, stays: Bool[np.ndarray, " n"]) -> str:
+        """Return the text before the part, and what stays of the part."""
+        first, last = (
+            [mark for follows, mark, feature in self.marks if follows == is_end and stays[feature]]
+            for is_end in (False, True)
+        )
+        return "".join([self.before, *first, self._write_words(stays), *last])
+
+    def _write_words(self, stays: Bool[np.ndarray, " n"]) -> str:
+        """Return the words that stay, with the first white space between each two."""
+        strings, gap = list[str](), ""
+        word_stays = stays[self.feature].tolist()
+        previous = None  # the feature of the removed word before
+        for (space, word), feature, is_present in zip(
+            self.words, self.feature.tolist(), word_stays, strict=True
         ):
-            has_begun = follows_removed or bool(words)
-            if not is_inside:
-                ends[has_begun] += [string] * token_stays
-            elif not token_stays:
-                follows_removed = True
-            # Of two spaces around a removed word, the second is removed too.
-            elif not (string.isspace() and follows_removed and _is_space(words[-1:])):
-                words.append(string)
-                follows_removed = False
-        if follows_removed and words and words[-1].isspace():
-            words.pop()
-        return [self.before, *ends[0], *words, *ends[1]]
-
-
-def _is_space(last_strings: list[str]) -> bool:
-    """Return whether a text is empty or ends with white space, by its last string."""
-    return not last_strings or last_strings[0].isspace()
+            # White space inside a removed feature is removed with it.
+            if is_present or previous is None or feature != previous:
+                gap = gap or space
+            if is_present:
+                strings += [gap] * bool(strings) + [word]
+                gap = ""
+            previous = None if is_present else feature
+        return "".join(strings)
 
 
 def _split_part(text: str, part: Part) -> list[Span]:
-    """Return the spans of the words of a part, and those of all characters around them."""
+    """Return the spans of the words of a part, and those of the characters around all words."""
     first, last = _word_region(text, part)
     words = [(first + start, first + end) for start, end in word_spans(text[first:last])]
-    edges = {*part.span, *(edge for word in words for edge in word)}
-    return list(pairwise(sorted(edges)))
+    (start, end), (first, last) = part.span, (words[0][0], words[-1][1]) if words else (0, 0)
+    marks = [(start, first), (last, end)] if words else [(start, end)]
+    spans = [marks[0], *words, *marks[1:]]
+    return [(start, end) for start, end in spans if start < end]
 
 
 def _word_region(text: str, part: Part) -> Span:

@@ -11,6 +11,7 @@ import copy
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any, final
 
@@ -157,6 +158,12 @@ class PromptTokenizer:
         """Return the tokens of the whole prompt, without special tokens at the end."""
         encoding = self._encode(self.before, text, self.after, next_word)
         return list(encoding["input_ids"][: _length_without_end(encoding)])
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the tokenizer, the chat template and the prompt, for fingerprints."""
+        settings = repr([self.settings, self.adds_special, self.tokenizer.bos_token]).encode()
+        return sha256(settings + forward.encode_tokenizer(self.tokenizer)).hexdigest()
 
     def count_tokens(self, text: str, adds_special: bool) -> int:
         """Return the number of tokens of a complete prompt."""
