@@ -297,7 +297,9 @@ class _Handler(BaseHTTPRequestHandler):
             message = f"The model `{body['model']}` does not exist."
             self._send(404, {"error": {"message": message}})
         elif server.is_too_long(body):
-            message = f"This model's maximum context length is {server.limit} tokens. Please reduce."
+            message = (
+                f"This model's maximum context length is {server.limit} tokens. Please reduce."
+            )
             self._send(400, {"error": {"message": message, "type": "BadRequestError"}})
         else:
             self._send(200, server.completion(body))

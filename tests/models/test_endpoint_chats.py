@@ -1,5 +1,6 @@
 """Messages and documents to a server, against all subsets by direct calls and a model in memory."""
 
+import contextlib
 import itertools
 import json
 import pickle
@@ -14,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import limelight
 from limelight import InputError
-from limelight.models.prompt_words import prompt_writer
+from limelight.models.prompts import prompt_writer
 from limelight.text import build_features
 
 CHAT = (
@@ -139,9 +140,9 @@ def test_scores_of_messages_are_those_of_all_subsets_by_direct_calls(server, fol
 
 
 def write_documents(mask, before="Answer the question with the documents.\n\n"):
-    blocks = ["mars is red .\n\n", "the moon\nit is cold .\n\n", "a sky ."]
+    blocks = ["mars is red .\n\n", "the moon\nit is cold .\n\n", "a sky .\n\n"]
     content = "".join(itertools.compress(blocks, mask))
-    return write_chat([{"role": "user", "content": f"{before}{content}\n\nQuestion: {QUESTION}"}])
+    return write_chat([{"role": "user", "content": f"{before}{content}Question: {QUESTION}"}])
 
 
 @pytest.mark.parametrize("method", REFERENCE)
@@ -217,7 +218,8 @@ def test_sentences_and_words_of_documents_have_scores_of_all_subsets(server, fol
     e = limelight.explain(
         model, QUESTION, "loo", documents=documents, features="words", answer=ANSWER
     )
-    assert "mars" in e.features and "\n" not in e.features
+    assert "mars" in e.features
+    assert "\n" not in e.features
 
 
 def test_steps_are_removed_from_the_reasoning_of_the_last_message(server, folder):
@@ -271,7 +273,9 @@ def test_a_template_of_messages_is_written_with_the_chat_template(server, folder
     template = [MESSAGES[0], {"role": "user", "content": "{text} is it far"}]
     model = wrap_model(server, folder, template=template)
     e = limelight.explain(model, "mars is red", "loo", answer=ANSWER)
-    assert e.query.prompt == write_chat([MESSAGES[0], {"role": "user", "content": "mars is red is it far"}])
+    assert e.query.prompt == write_chat(
+        [MESSAGES[0], {"role": "user", "content": "mars is red is it far"}]
+    )
     with pytest.raises(InputError, match="has a template for one text"):
         limelight.explain(model, MESSAGES, "loo", answer=ANSWER)
 
@@ -317,7 +321,7 @@ def test_a_removed_document_has_the_same_effect_on_the_server_as_in_memory(tmp_p
         assert np.abs(e.scores).max() > 0.01
 
 
-# --- negative controls ------------------------------------------------------------------------------
+# --- negative controls ------------------------------------------------------------------------
 
 
 def test_a_server_that_adds_the_first_token_again_gets_the_prompt_without_it(server, folder):
@@ -392,14 +396,16 @@ def test_a_prompt_that_is_too_long_raises_an_error_about_this_prompt(server, fol
 )
 def test_mistakes_are_named(server, folder, options, text, message):
     with pytest.raises(InputError, match=message):
-        limelight.explain(wrap_model(server, folder, **options), text or MESSAGES, "loo", answer="a")
+        limelight.explain(
+            wrap_model(server, folder, **options), text or MESSAGES, "loo", answer="a"
+        )
     assert not server.bodies
 
 
 def test_a_folder_without_a_tokenizer_raises_an_error(server, folder, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(InputError, match="the tokenizer in '.*empty' cannot be loaded|no fast"):
+    with pytest.raises(InputError, match=r"the tokenizer in '.*empty' cannot be loaded|no fast"):
         wrap_model(server, empty)
     (folder / "tokenizer.json").write_text("{damaged")
     with pytest.raises(InputError, match="cannot be loaded"):
@@ -423,10 +429,8 @@ def test_code_of_a_folder_is_not_run(server, folder, tmp_path):
     config |= {"auto_map": {"AutoTokenizer": ["code.Mine", None]}, "tokenizer_class": "Mine"}
     path.write_text(json.dumps(config))
     (folder / "code.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')\nclass Mine: pass\n")
-    try:
+    with contextlib.suppress(InputError):  # or the tokenizer is read by a class of transformers
         wrap_model(server, folder)
-    except InputError as error:
-        assert "cannot be loaded" in str(error)
     assert not (tmp_path / "run").exists()
 
 
@@ -452,3 +456,34 @@ def test_the_fingerprint_depends_on_tokenizer_chat_template_and_prompt(server, f
     assert restored.fingerprint == model.fingerprint
     e, again = (limelight.explain(lm, MESSAGES, "loo", answer=ANSWER) for lm in (model, restored))
     np.testing.assert_array_equal(e.scores, again.scores)
+
+
+def test_protected_roles_and_words_need_no_answers_of_the_server(server, folder):
+    model = wrap_model(server, folder)
+    e = limelight.explain(model, MESSAGES, "loo", answer=ANSWER, protect=["system", 2])
+    assert e.features == ("1 user", "3 user")
+    # Every request is about this conversation, and none about the name of a role.
+    assert all("the answer is dark ." in body["prompt"] for body in server.bodies)
+
+
+def test_the_shell_takes_a_tokenizer(server, folder, request):
+    run = request.getfixturevalue("limelight")
+    options = ("--endpoint", server.url, "--model", "tiny", "--tokenizer", str(folder))
+    text = MESSAGES[1]["content"]
+    arguments = ("-m", "loo", "--answer", ANSWER, "--format", "json", text)
+    template = [{"role": "user", "content": "{text} red"}]
+    for extra_options, keywords in (
+        ((), {}),
+        (("--template", json.dumps(template)), {"template": template}),
+    ):
+        output = run("explain", *options, *extra_options, *arguments)
+        e = limelight.Explanation.from_json(output.out)
+        other = limelight.explain(
+            wrap_model(server, folder, **keywords), text, "loo", answer=ANSWER
+        )
+        assert e.query.question == other.query.question == ("" if keywords else text)
+        np.testing.assert_array_equal(e.scores, other.scores)
+    output = run("predict", *options, text)
+    assert output.code == 0
+    output = run("explain", "--endpoint", server.url, "--model", "tiny", *arguments)
+    assert (output.code, "--template TEXT or --tokenizer FOLDER" in output.err) == (2, True)

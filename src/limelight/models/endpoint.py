@@ -25,8 +25,7 @@ import numpy as np
 from limelight.errors import InputError, MissingExtraError, check_count, escape_controls
 from limelight.models.engine import Engine
 from limelight.models.functions import Function, split_segments
-from limelight.models.prompt_words import prompt_writer, split_prompt
-from limelight.models.prompts import Prompt
+from limelight.models.prompts import Prompt, prompt_writer, split_prompt
 from limelight.models.protocol import (
     CAPABILITIES,
     EMPTY_ANSWER_ERROR,
@@ -350,11 +349,11 @@ class Endpoint:
             # The same answer follows each prompt, so the space before it is that of the whole one.
             gap = self._end_prompt(model_input.text).gap
             return lambda keep: self._engine(
-                [(_Prompt(write_prompt(row).rstrip(" "), gap), queries) for row in keep]
+                [(_PromptText(write_prompt(row).rstrip(" "), gap), queries) for row in keep]
             )
         (segments,) = split_segments(model_input, features)
 
-        def masked_prompt(keep: Bool[np.ndarray, " d"]) -> "_Prompt":
+        def masked_prompt(keep: Bool[np.ndarray, " d"]) -> "_PromptText":
             """Return the prompt with the masked text."""
             return self._prompt("".join(segments.replace_words(keep, None)))
 
@@ -428,19 +427,19 @@ class Endpoint:
             return None
         return self._chat.write_conversation(Conversation((Message("user", text),)))
 
-    def _prompt(self, text: str) -> "_Prompt":
+    def _prompt(self, text: str) -> "_PromptText":
         """Insert a text into the template, and strip spaces at its ends."""
         # A masked text may begin or end with the space beside a removed word, so it is stripped.
         # A space at the end of the prompt belongs to the answer: tokenizers count it as part of
         # the word that follows.
         (before, after), text = self._text_template, text.strip()
         prompt = f"{before if text else before.rstrip(' ')}{text}{after}".rstrip(" ")
-        return _Prompt(prompt, self._gap)
+        return _PromptText(prompt, self._gap)
 
-    def _end_prompt(self, text: str) -> "_Prompt":
+    def _end_prompt(self, text: str) -> "_PromptText":
         """Return a complete prompt of a chat, without spaces at its end."""
         prompt = text.rstrip(" ")
-        return _Prompt(prompt, text[len(prompt) :] or self._chat.for_prompt(prompt).gap)
+        return _PromptText(prompt, text[len(prompt) :] or self._chat.for_prompt(prompt).gap)
 
     @cached_property
     def _gap(self) -> str:
@@ -455,7 +454,7 @@ class Endpoint:
         is_after_mark = bool(end) and end in _TURN_MARK_ENDS
         return "" if end.isspace() or is_after_mark else " "
 
-    def _check_count(self, prompt: "_Prompt") -> tuple[str, ...]:
+    def _check_count(self, prompt: "_PromptText") -> tuple[str, ...]:
         """Compare the number of tokens that the server reads with that of the tokenizer.
 
         A chat template may write the token that begins a text, and the server may add it again.
@@ -476,34 +475,35 @@ class Endpoint:
             return self._traffic.count_warnings
         start = self._chat.bos_token or ""
         has_start = bool(start) and prompt.text.startswith(start)
-        adds_special = self._chat.adds_special and not has_start
-        expected, counts = self._chat.count_tokens(prompt.text, adds_special), list[int]()
-        warnings: tuple[str, ...] = ()
-        # The form that was right for the prompt before comes first.
-        for omits_start in (
-            sorted([False, True], reverse=bool(self._traffic.omitted_start))
-            if has_start
-            else [False]
-        ):
-            text = prompt.text.removeprefix(start * omits_start)
-            match self._post({"prompt": text, "max_tokens": 1}):
-                case {"usage": {"prompt_tokens": int(count)}}:
-                    counts.append(count)
-                case _:
-                    warnings = (_NO_COUNT_WARNING,)
-            if warnings or counts[-1] == expected:
-                break
-        else:
-            raise self._request_error(
-                f"reads {counts[0]:,} tokens in the prompt, but the tokenizer in "
-                f"'{self.tokenizer}' reads {expected:,}",
-                advice=" Give the folder of the tokenizer of this model.",
-            )
-        self._traffic.set_count(prompt.text, start * omits_start, warnings)
-        return warnings
+        expected = self._chat.count_tokens(prompt.text, self._chat.adds_special and not has_start)
+        # The beginning that was omitted before comes first.
+        omissions = [start, ""] if self._traffic.omitted_start else ["", start]
+        counts: dict[str, int] = {}
+        for omitted_start in omissions if has_start else [""]:
+            count = self._count_tokens(prompt.text.removeprefix(omitted_start))
+            if count is None or count == expected:
+                warnings = (_NO_COUNT_WARNING,) * (count is None)
+                self._traffic.set_count(prompt.text, omitted_start, warnings)
+                return warnings
+            counts[omitted_start] = count
+        advice = " Give the folder of the tokenizer of this model."
+        if counts[""] == expected + 1:
+            advice = " Start the server so that it adds no token to the prompt."
+        raise self._request_error(
+            f"reads {counts['']:,} tokens in the prompt, but the tokenizer in '{self.tokenizer}' "
+            f"reads {expected:,}",
+            advice=advice,
+        )
+
+    def _count_tokens(self, text: str) -> int | None:
+        """Return the number of tokens that the server reads in a text, None if it is missing."""
+        match self._post({"prompt": text, "max_tokens": 1}):
+            case {"usage": {"prompt_tokens": int(count)}} if not isinstance(count, bool):
+                return count
+        return None
 
     def _write_answer(
-        self, prompt: "_Prompt", max_tokens: int, answer_echo: "_Echo | None" = None
+        self, prompt: "_PromptText", max_tokens: int, answer_echo: "_Echo | None" = None
     ) -> tuple[str, str]:
         """Return the answer that the server writes after a prompt, and warnings about it.
 
@@ -549,7 +549,7 @@ class Endpoint:
         return answer, " ".join(notes)
 
     def _check_improbable(
-        self, prompt: "_Prompt", probable: "_Echo | None", alternatives: Mapping[str, float]
+        self, prompt: "_PromptText", probable: "_Echo | None", alternatives: Mapping[str, float]
     ) -> None:
         """Raise an error if the server is wrong about a continuation that it would not write.
 
@@ -595,7 +595,7 @@ class Endpoint:
             )
 
     def _read_improbable(
-        self, prompt: "_Prompt", probable: "_Echo", alternatives: Mapping[str, float]
+        self, prompt: "_PromptText", probable: "_Echo", alternatives: Mapping[str, float]
     ) -> "_Echo | None":
         """Return an improbable continuation as the server reads it after the prompt.
 
@@ -641,7 +641,7 @@ class Endpoint:
             )
 
     def _call_prompts(
-        self, prompts: "list[tuple[_Prompt, tuple[AnswerQuery, ...]]]"
+        self, prompts: "list[tuple[_PromptText, tuple[AnswerQuery, ...]]]"
     ) -> Float[np.ndarray, "n S"]:
         """Return the log-probability of each query after each prompt, by parallel requests."""
         with ThreadPoolExecutor(self.parallel) as pool:
@@ -667,7 +667,7 @@ class Endpoint:
         ]
         return [sum(logs) / (len(logs) if self.per_token else 1) for logs in logs_by_query]
 
-    def _echo_answer(self, prompt: "_Prompt", answer: str) -> "_Echo":
+    def _echo_answer(self, prompt: "_PromptText", answer: str) -> "_Echo":
         """Return the tokens of an answer as the server reads it after a prompt."""
         gap = prompt.gap_before(answer)
         echo, last = self._read_echo(prompt, gap + answer, gap=len(gap))
@@ -685,7 +685,7 @@ class Endpoint:
         return echo
 
     def _read_echo(
-        self, prompt: "_Prompt", continuation: str, *, gap: int = 0
+        self, prompt: "_PromptText", continuation: str, *, gap: int = 0
     ) -> "tuple[_Echo | None, list[str]]":
         """Return the tokens of a continuation of a prompt, and the last tokens of the reply.
 
@@ -932,7 +932,7 @@ class _Traffic:
             _sleep(turn - now)
 
 
-class _Prompt(NamedTuple):
+class _PromptText(NamedTuple):
     """A prompt, and the space between it and an answer."""
 
     text: str
