@@ -4,19 +4,28 @@ import contextlib
 import itertools
 import json
 import pickle
+import sys
 
 import numpy as np
 import pytest
 import torch
 from all_subsets import shapley_by_subsets
 from completions import MARKS, ChatLanguageModel, NetworkLanguageModel, completions
+from hypothesis import given
+from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import limelight
 from limelight import InputError
-from limelight.models.prompts import prompt_writer
-from limelight.text import build_features
+from limelight.errors import MissingExtraError
+from limelight.models.prompts import (
+    prompt_writer,
+    split_prompt,
+    write_plain_chat,
+    write_prompt,
+)
+from limelight.text import Conversation, build_features
 
 CHAT = (
     "{{ bos_token }}{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
@@ -175,6 +184,34 @@ def test_a_removed_part_leaves_the_prompt_without_the_characters_of_its_span(ser
             }
             expected = "".join(c for i, c in enumerate(model_input.text) if i not in removed)
             assert write(np.array(mask)) == expected
+
+
+ODD = [
+    "a \u0301",
+    "e\u0301 x\u00a0y",
+    "\u200b",
+    "\U0001f44d\U0001f3fd \U0001f44d",
+    "ไทย",
+    "\u0301a",
+    "x\x1cy",
+    "a\r\nb",
+]
+
+
+@given(st.lists(st.one_of(st.sampled_from(ODD), st.text(max_size=6)), min_size=1, max_size=4))
+def test_any_characters_of_a_removed_document_are_removed(texts):
+    documents = [f"{text}." for text in texts]
+    conversation = Conversation.from_documents(
+        "is it?", [{"text": t, "id": str(i)} for i, t in enumerate(documents)]
+    )
+    prompt = write_prompt(conversation, write_plain_chat)
+    model_input = split_prompt(prompt, conversation)
+    write = prompt_writer(model_input, build_features(model_input, "documents"))
+    for mask in itertools.product([False, True], repeat=len(texts)):
+        stays = dict(zip(prompt.parts, mask, strict=True))
+        removed = {i for part in prompt.parts if not stays[part] for i in range(*part.span)}
+        expected = "".join(c for i, c in enumerate(prompt.text) if i not in removed)
+        assert write(np.array(mask)) == expected
 
 
 @pytest.mark.parametrize(
@@ -400,6 +437,12 @@ def test_mistakes_are_named(server, folder, options, text, message):
             wrap_model(server, folder, **options), text or MESSAGES, "loo", answer="a"
         )
     assert not server.bodies
+
+
+def test_without_transformers_the_missing_extra_is_named(server, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "limelight.models.hugging_face.loading", None)
+    with pytest.raises(MissingExtraError, match="hf"):
+        wrap_model(server, folder)
 
 
 def test_a_folder_without_a_tokenizer_raises_an_error(server, folder, tmp_path):

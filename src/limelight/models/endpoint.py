@@ -314,13 +314,14 @@ class Endpoint:
         if (chat_prompt := self._write_chat(text)) is None:
             model_input = _WORD_READER.read(validate_text(text), subwords=subwords)
             prompt = self._prompt(model_input.text)
-            texts = {"prompt": prompt.text}
+            prompt_text, question = prompt.text, ""
         else:
             if subwords:
                 raise InputError(f"{self.limitations['has_subwords']}. Leave subwords out.")
             model_input = split_prompt(chat_prompt, text)
             prompt = self._end_prompt(chat_prompt.text)
-            texts = {"question": chat_prompt.question}
+            # The text of a conversation is its prompt.
+            prompt_text, question = "", chat_prompt.question
         queries = queries or (self.generate(text),)
         warnings = (*model_input.warnings, *self._check_count(prompt), *answer_warnings(queries))
         echo = self._echo_answer(prompt, queries[0].text)
@@ -328,7 +329,13 @@ class Endpoint:
             self._write_answer(prompt, _PROBE_TOKENS, echo)
         counts = [len(part_token_indices(query, echo.letters)) for query in queries]
         counted_queries = tuple(
-            replace(query, length=count, per_token=self.per_token, **texts)
+            replace(
+                query,
+                length=count,
+                per_token=self.per_token,
+                prompt=prompt_text,
+                question=question,
+            )
             for query, count in zip(queries, counts, strict=True)
         )
         return replace(model_input, queries=counted_queries, warnings=warnings, encoding=echo)
@@ -423,9 +430,10 @@ class Endpoint:
             if self._chat is None:
                 raise InputError(_NO_TOKENIZER_ERROR)
             return self._chat.write_conversation(text)
-        if not validate_text(text).strip() or self._chat is None or not self._chat.writes_chats:
+        content = validate_text(text)
+        if not content.strip() or self._chat is None or not self._chat.writes_chats:
             return None
-        return self._chat.write_conversation(Conversation((Message("user", text),)))
+        return self._chat.write_conversation(Conversation((Message("user", content),)))
 
     def _prompt(self, text: str) -> "_PromptText":
         """Insert a text into the template, and strip spaces at its ends."""
@@ -1104,7 +1112,7 @@ def _completions_url(url: Any) -> str:
     if path.endswith("/chat/completions"):
         raise InputError(
             "url must lead to /v1/completions, because chat interfaces do not return the "
-            "probability of a given answer. Write the chat into the template."
+            "probability of a given answer. For chats, add tokenizer='…', a folder (--tokenizer)."
         )
     path = path if path.endswith("/completions") else f"{path or '/v1'}/completions"
     return f"{parts.scheme}://{parts.netloc}{path}"

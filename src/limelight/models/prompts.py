@@ -343,7 +343,11 @@ def prompt_writer(
             (text[gap_start:start], text[start:word_end])
             for gap_start, (start, word_end) in zip(starts, words, strict=True)
         ]
-        marks = [(spans[i][0] >= last, text[slice(*spans[i])], i) for i in indices[~is_word]]
+        marks = [
+            (bool(words) and start >= words[0][0], text[start:mark_end], i)
+            for i in indices[~is_word]
+            for start, mark_end in [spans[i]]
+        ]
         segments.append(
             _PartSegment(
                 text[end : part.span[0]],
@@ -394,7 +398,7 @@ class _PartSegment(NamedTuple):
         """Return the words that stay, with the first white space between each two."""
         strings, gap = list[str](), ""
         word_stays = stays[self.feature].tolist()
-        previous = None  # the feature of the removed word before
+        previous: int | None = None  # the feature of the removed word before
         for (space, word), feature, is_present in zip(
             self.words, self.feature.tolist(), word_stays, strict=True
         ):
