@@ -369,7 +369,17 @@ def test_a_server_that_adds_the_first_token_again_gets_the_prompt_without_it(ser
     np.testing.assert_allclose(e.scores, expected.scores, atol=1e-9)
     doubled = [body for body in server.bodies if body["prompt"].startswith("<s>")]
     assert doubled == server.bodies[:1]  # the one that counts
-    # Without the check, the scores would be others.
+    # Another process does not know yet that the server adds the token.
+    model = wrap_model(server, folder)
+    query = limelight.text.AnswerQuery(ANSWER)
+    model_input = model.read(limelight.text.parse_input(MESSAGES), queries=(query,))
+    features, keep = build_features(model_input, "messages"), np.eye(4, dtype=bool)
+    outputs = [
+        lm.game(model_input, features, "delete")(keep)
+        for lm in (model, pickle.loads(pickle.dumps(model)))
+    ]
+    np.testing.assert_array_equal(*outputs)
+    # A server that adds two tokens cannot be corrected.
     server.start = "<s><s>"
     with pytest.raises(InputError, match=r"reads \d+ tokens in the prompt, but .* reads \d+"):
         limelight.explain(wrap_model(server, folder), MESSAGES, "shapley", answer=ANSWER)
@@ -424,6 +434,7 @@ def test_a_prompt_that_is_too_long_raises_an_error_about_this_prompt(server, fol
         ({"tokenizer": None}, None, "or tokenizer= for chats"),
         ({"tokenizer": None, "template": "{documents} {question}"}, None, "tokenizer='…'"),
         ({"tokenizer": None, "template": MESSAGES}, None, "tokenizer='…'"),
+        ({"tokenizer": None, "template": 5}, None, r"string that contains \{text\} once"),
         ({"template": "{documents} only"}, None, r"\{question\} once"),
         ({"template": "no place"}, None, r"template must contain \{text\} once"),
         ({"tokenizer": "no/such/folder"}, None, "there is none at 'no/such/folder'"),

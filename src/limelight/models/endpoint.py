@@ -253,9 +253,10 @@ class Endpoint:
                 "an endpoint needs a template with {text} in it, such as template='{text} "
                 "Question: where does Clara work? Answer:', or tokenizer= for chats."
             )
-        if isinstance(self.template, list) or DOCUMENTS in self.template:
+        is_string = isinstance(self.template, str)
+        if isinstance(self.template, list) or (is_string and DOCUMENTS in self.template):
             raise InputError(_NO_TOKENIZER_ERROR)
-        if not isinstance(self.template, str) or self.template.count(_TEXT) != 1:
+        if not is_string or self.template.count(_TEXT) != 1:
             raise InputError(f"template must be a string that contains {_TEXT} once.")
 
     def __repr__(self) -> str:
@@ -350,13 +351,15 @@ class Endpoint:
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:  # noqa: ARG002
         """Return the log-probability of the same answer as a function of masks of the text."""
-        queries = model_input.queries
-        if model_input.source is not None:
+        queries, is_chat = model_input.queries, model_input.source is not None
+        prompt = self._end_prompt(model_input.text) if is_chat else self._prompt(model_input.text)
+        if not self._traffic.counted:  # another process has read the input
+            self._check_count(prompt)
+        if is_chat:
             write_prompt = prompt_writer(model_input, features)
-            # The same answer follows each prompt, so the space before it is that of the whole one.
-            gap = self._end_prompt(model_input.text).gap
+            # The same answer follows each prompt, so the space before it stays the same.
             return lambda keep: self._engine(
-                [(_PromptText(write_prompt(row).rstrip(" "), gap), queries) for row in keep]
+                [(_PromptText(write_prompt(row).rstrip(" "), prompt.gap), queries) for row in keep]
             )
         (segments,) = split_segments(model_input, features)
 
