@@ -5,6 +5,7 @@ import os
 import re
 from functools import cache
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -28,6 +29,7 @@ from transformers import (
 
 import limelight
 from limelight.errors import InputError
+from limelight.models.hugging_face.language_models import PromptTokenizer
 from limelight.text import Conversation
 
 FAMILIES = ("llama", "qwen", "gpt2", "t5")
@@ -233,6 +235,22 @@ def test_steps_are_removed_from_the_reasoning(family):
     assert np.abs(outputs - wanted).max() <= 1e-4
     assert e.base_value == pytest.approx(wanted[0], abs=1e-4)
     assert e.explained_value == pytest.approx(wanted[-1], abs=1e-4)
+
+
+def test_steps_without_marks_need_the_answer_and_may_have_a_splitter():
+    model = chat_model()
+    lines = limelight.text.SPLITTERS["lines"]
+    content = "One film. Two films.\nThree films.\nFour."
+    messages = [MESSAGES[1], {"role": "assistant", "content": content}]
+    e = limelight.explain(model, messages, "loo", features="steps", answer="Four.", splitter=lines)
+    assert e.features == ("One film. Two films.", "Three films.")
+    assert e.text.endswith("assistant\nOne film. Two films.\nThree films.\n")
+    e = limelight.explain(model, messages, "loo", features="steps", answer="Four.")
+    assert e.features == ("One film.", "Two films.", "Three films.")
+    with pytest.raises(InputError, match="splitter= needs features='steps'"):
+        limelight.explain(model, messages, "loo", splitter=lines)
+    field = [MESSAGES[1], {"role": "assistant", "content": "Four.", "reasoning_content": "One."}]
+    assert limelight.explain(model, field, "loo", features="steps").features == ("One.",)
 
 
 def test_sentences_of_messages_and_documents_name_their_part():
@@ -467,6 +485,41 @@ def test_a_classifier_reads_no_conversation():
     model = chat_model(template="{text} is")
     with pytest.raises(InputError, match="has a template for one text"):
         limelight.explain(model, CHAT, answer="good")
+
+
+@pytest.mark.skipif(
+    "CHAT_TEMPLATES" not in os.environ, reason="set CHAT_TEMPLATES to a folder of .jinja files"
+)
+def test_a_removed_message_leaves_what_real_chat_templates_write_without_it():
+    conversations = [
+        [MESSAGES[1]],
+        [*MESSAGES[:2], MESSAGES[-1], MESSAGES[1]],
+        [MESSAGES[1], MESSAGES[-1], MESSAGES[1]],
+        [*MESSAGES[:4], MESSAGES[-1]],
+    ]
+    written, rejected = 0, list[str]()
+    for file in sorted(Path(os.environ["CHAT_TEMPLATES"]).glob("*.jinja")):
+        words = tokenizer(file.read_text("utf-8"))
+        words.bos_token, words.eos_token = "<s>", "<|im_end|>"
+        reader = PromptTokenizer.from_template(words, None)
+        for messages in conversations:
+            conversation = Conversation.from_messages(messages)
+            try:
+                prompt = reader.write_conversation(conversation)
+            except InputError as error:
+                rejected.append(f"{file.name}: {error}")
+                continue
+            written += 1
+            if any("as JSON" in warning for warning in prompt.warnings):
+                continue  # the messages are not those of the user
+            for i, part in enumerate(prompt.parts):
+                if part.span != part.content:
+                    others = [*conversation.messages[:i], *conversation.messages[i + 1 :]]
+                    start, end = part.span
+                    assert prompt.text[:start] + prompt.text[end:] == reader._write_chat(
+                        others, True
+                    )
+    assert written > 20 * len(rejected), rejected
 
 
 @pytest.mark.skipif(

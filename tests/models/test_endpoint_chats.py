@@ -19,13 +19,14 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 import limelight
 from limelight import InputError
 from limelight.errors import MissingExtraError
-from limelight.models.prompts import (
+from limelight.models.functions import word_spans
+from limelight.text import Conversation, build_features
+from limelight.text.prompts import (
     prompt_writer,
     split_prompt,
     write_plain_chat,
     write_prompt,
 )
-from limelight.text import Conversation, build_features
 
 CHAT = (
     "{{ bos_token }}{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
@@ -205,7 +206,7 @@ def test_any_characters_of_a_removed_document_are_removed(texts):
         "is it?", [{"text": t, "id": str(i)} for i, t in enumerate(documents)]
     )
     prompt = write_prompt(conversation, write_plain_chat)
-    model_input = split_prompt(prompt, conversation)
+    model_input = split_prompt(prompt, conversation, word_spans)
     write = prompt_writer(model_input, build_features(model_input, "documents"))
     for mask in itertools.product([False, True], repeat=len(texts)):
         stays = dict(zip(prompt.parts, mask, strict=True))

@@ -24,8 +24,7 @@ import numpy as np
 
 from limelight.errors import InputError, MissingExtraError, check_count, escape_controls
 from limelight.models.engine import Engine
-from limelight.models.functions import Function, split_segments
-from limelight.models.prompts import Prompt, prompt_writer, split_prompt
+from limelight.models.functions import Function, split_segments, word_spans
 from limelight.models.protocol import (
     CAPABILITIES,
     EMPTY_ANSWER_ERROR,
@@ -52,6 +51,7 @@ from limelight.text import (
     validate_text,
 )
 from limelight.text.conversations import DOCUMENTS
+from limelight.text.prompts import Prompt, prompt_writer, split_prompt
 from limelight.threads import ForkSafeLock, cached_property
 
 _TEXT = "{text}"
@@ -319,7 +319,7 @@ class Endpoint:
         else:
             if subwords:
                 raise InputError(f"{self.limitations['has_subwords']}. Leave subwords out.")
-            model_input = split_prompt(chat_prompt, text)
+            model_input = split_prompt(chat_prompt, text, word_spans)
             prompt = self._end_prompt(chat_prompt.text)
             # The text of a conversation is its prompt.
             prompt_text, question = "", chat_prompt.question

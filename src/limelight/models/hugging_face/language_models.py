@@ -11,6 +11,7 @@ import copy
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any, final
@@ -26,13 +27,6 @@ from limelight.models.engine import describe_error
 from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.forward import MASKED_OUT, CustomHead
 from limelight.models.hugging_face.subwords import max_input_length
-from limelight.models.prompts import (
-    NO_CHAT_TEMPLATE_WARNING,
-    Prompt,
-    check_document_prompt,
-    write_plain_chat,
-    write_prompt,
-)
 from limelight.models.protocol import (
     EMPTY_ANSWER_ERROR,
     TOKENIZATION_WARNING,
@@ -47,6 +41,13 @@ from limelight.models.protocol import (
 from limelight.shapes import Int
 from limelight.text import AnswerQuery, Conversation, Message, ModelInput, Span, truncate_line
 from limelight.text.conversations import DEFAULT_PROMPT, DOCUMENTS
+from limelight.text.prompts import (
+    NO_CHAT_TEMPLATE_WARNING,
+    Prompt,
+    check_document_prompt,
+    write_plain_chat,
+    write_prompt,
+)
 from limelight.threads import cached_property
 
 TEXT = "{text}"
@@ -269,14 +270,16 @@ class PromptTokenizer:
 
     def _write_chat(self, messages: Sequence[Message], starts_reply: bool) -> str:
         """Return messages as the chat template writes them."""
+        write = partial(
+            self.tokenizer.apply_chat_template,
+            [message.to_dict() for message in messages],
+            tokenize=False,
+            add_generation_prompt=starts_reply,
+        )
         try:
-            return str(
-                self.tokenizer.apply_chat_template(
-                    [message.to_dict() for message in messages],
-                    tokenize=False,
-                    add_generation_prompt=starts_reply,
-                )
-            )
+            with contextlib.suppress(TypeError):  # some templates need a list of tools
+                return str(write())
+            return str(write(tools=[]))
         # An error of jinja, or of the template, for example about the order of roles.
         except Exception as error:
             raise InputError(
