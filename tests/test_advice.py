@@ -434,6 +434,10 @@ SHELL = [
         ("explain", "A dull script.", "--key-variable", "KEY"),
     ),
     row(
+        "--tokenizer needs a server. Add --endpoint URL",
+        ("explain", "A dull script.", "--tokenizer", "folder"),
+    ),
+    row(
         "--labels needs a language model. Add --template",
         ("explain", "A dull script.", "--labels", "a=b,c=d"),
     ),

@@ -17,6 +17,7 @@ import torch
 KEY = "sk-very-secret-4711"
 _TOKEN = re.compile(r":\)| ?\w+| ?[^\w\s]|\s")  # a smile is one token
 _EOS, _UNKNOWN = "<eos>", "<unk>"
+MARKS = ("<s>", "<|im_start|>", "<|im_end|>")
 
 
 class TinyLanguageModel:
@@ -72,6 +73,21 @@ class TinyLanguageModel:
         return result, "length"
 
 
+class ChatLanguageModel(TinyLanguageModel):
+    """The same, which reads the marks of a chat as tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.vocabulary[-1:] = ["\n", *MARKS]
+        self._number = {token: i for i, token in enumerate(self.vocabulary)}
+        size = len(self.vocabulary)
+        self._after = np.random.default_rng(0).normal(size=(size, size))
+        self._unwritten = (1, *(self._number[mark] for mark in MARKS))
+
+    def tokens(self, text):
+        return re.findall(rf"<\|\w+\|>|<s>|{_TOKEN.pattern}", text)
+
+
 class NetworkLanguageModel(TinyLanguageModel):
     """A causal network of transformers with a tokenizer that shows all characters of a text."""
 
@@ -108,7 +124,8 @@ class Completions(ThreadingHTTPServer):
     ``shows`` says how it writes tokens: plainly, with the one that begins a text, without offsets,
     with the log-probability of the next token, or a character cut in two. ``says`` is what becomes
     of its log-probabilities (see ``ALTERED``), and ``alternatives`` whether it shows those of
-    other tokens while it writes.
+    other tokens while it writes. ``start`` is what it puts before every prompt, ``counted`` is what
+    it makes of the number of tokens of a prompt, and ``limit`` is the largest number.
     """
 
     daemon_threads = True
@@ -118,6 +135,7 @@ class Completions(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.lm, self.shows, self.name = TinyLanguageModel(), shows, name
         self.says, self.alternatives = "the truth", True
+        self.start, self.counted, self.limit = "", lambda count: count, None
         self.faults, self.bodies, self.headers, self.paths = [], [], [], []
         self.drips, self.pause = (
             None,
@@ -131,7 +149,7 @@ class Completions(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def completion(self, body):
-        prompt = body["prompt"]
+        prompt = self.start + body["prompt"]
         read = self.lm.tokens(prompt)
         content, reason = self.lm.greedy(prompt, body["max_tokens"])
         tokens = read + content
@@ -160,10 +178,15 @@ class Completions(ThreadingHTTPServer):
             results["top_logprobs"] = self._alternatives(read, content, body)
         if self.shows == "no offsets":
             del results["text_offset"]
+        usage = {"prompt_tokens": self.counted(len(read)), "completion_tokens": len(content)}
         return {
             "choices": [{"text": text, "logprobs": results, "finish_reason": reason}],
-            "usage": {"prompt_tokens": len(read), "completion_tokens": len(content)},
+            "usage": {name: count for name, count in usage.items() if count is not None},
         }
+
+    def is_too_long(self, body):
+        count = len(self.lm.tokens(self.start + body["prompt"])) + body["max_tokens"]
+        return self.limit is not None and count > self.limit
 
     def _altered(self, logs, tokens, body):
         return ALTERED[self.says](logs, _Place(self.lm, tokens, bool(body.get("echo"))))
@@ -273,6 +296,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path != "/v1/completions" or body["model"] != server.name:
             message = f"The model `{body['model']}` does not exist."
             self._send(404, {"error": {"message": message}})
+        elif server.is_too_long(body):
+            message = (
+                f"This model's maximum context length is {server.limit} tokens. Please reduce."
+            )
+            self._send(400, {"error": {"message": message, "type": "BadRequestError"}})
         else:
             self._send(200, server.completion(body))
 

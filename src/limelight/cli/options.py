@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
@@ -139,7 +139,10 @@ class ModelOptions:
         Language models: explain the mean log-probability of the tokens of an answer, not their sum.
     endpoint
         Address of a server with OpenAI's completions interface, such as http://localhost:8000/v1.
-        Give the name of the model with --model, and the prompt with --template.
+        Give the name of the model with --model, and the prompt with --template or --tokenizer.
+    tokenizer
+        With --endpoint: local folder with the tokenizer of the model. Its chat template writes
+        messages, documents and texts as a prompt.
     key_variable
         Name of the environment variable that contains the key for the server.
     """
@@ -152,6 +155,7 @@ class ModelOptions:
     max_new_tokens: WholeNumberOrNone = None
     per_token: bool = False
     endpoint: str | None = None
+    tokenizer: str | None = None
     key_variable: str | None = None
 
     @property
@@ -173,24 +177,16 @@ class ModelOptions:
             name: value for name, value in options.items() if value is not None
         }
         if self.endpoint is not None:
-            local_options = (self.labels, self.device, self.background)
-            is_local = any(option is not None for option in local_options)
-            if self.model is None or self.template is None or is_local:
-                raise InputError(
-                    "--endpoint needs --model NAME and --template TEXT. Leave --labels, --device "
-                    "and --background out."
-                )
-            from limelight.models.endpoint import wrap_endpoint
-
-            keywords |= {"template": self.template, "key_variable": self.key_variable}
-            return wrap_endpoint(self.endpoint, model=str(self.model), **keywords)
-        if self.key_variable is not None:
-            raise InputError("--key-variable needs a server. Add --endpoint URL.")
+            return self._wrap_endpoint(keywords)
+        for option, value in (
+            ("--key-variable", self.key_variable),
+            ("--tokenizer", self.tokenizer),
+        ):
+            if value is not None:
+                raise InputError(f"{option} needs a server. Add --endpoint URL.")
         if self.template is not None:
-            is_chat = self.template.lstrip().startswith("[")
-            template = parse_json(self.template, "--template") if is_chat else self.template
             labels = None if self.labels is None else _parse_class_words(self.labels)
-            keywords |= {"template": template, "labels": labels}
+            keywords |= {"template": self._parse_template(), "labels": labels}
         elif self.labels is not None and not labeled:
             raise InputError("--labels needs a language model. Add --template TEXT.")
         if self.background is not None:
@@ -200,6 +196,34 @@ class ModelOptions:
         if self.model is not None and sys.stderr is not None and sys.stderr.isatty():
             print_stderr("Loading the model.")  # imports alone may take seconds
         return load(self.model, device=self.device, **keywords)
+
+    def _wrap_endpoint(self, keywords: dict[str, Any]) -> Model:
+        """Return the model behind a server."""
+        local_options = (self.labels, self.device, self.background)
+        is_local_option = any(option is not None for option in local_options)
+        has_prompt = self.template is not None or self.tokenizer is not None
+        if self.model is None or not has_prompt or is_local_option:
+            raise InputError(
+                "--endpoint needs --model NAME and --template TEXT or --tokenizer FOLDER. Leave "
+                "--labels, --device and --background out."
+            )
+        from limelight.models.endpoint import wrap_endpoint
+
+        if self.template is not None:
+            keywords["template"] = self._parse_template()
+        return wrap_endpoint(
+            cast(str, self.endpoint),
+            model=str(self.model),
+            tokenizer=self.tokenizer,
+            key_variable=self.key_variable,
+            **keywords,
+        )
+
+    def _parse_template(self) -> Any:
+        """Return the value of --template, which may be a JSON list of chat messages."""
+        template = cast(str, self.template)
+        is_chat = template.lstrip().startswith("[")
+        return parse_json(template, "--template") if is_chat else template
 
 
 def _parse_class_words(option: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from limelight.models import (
 from limelight.models.attention.collapsed import CollapsedInputs
 from limelight.models.protocol import REFILL, HiddenStates, describe_pooling, has_exact_game
 from limelight.models.queries import (
+    check_phrase,
     compute_hidden_states,
     fallback_reason,
     feature_names,
@@ -659,7 +660,7 @@ def _protected_words(model: Model, request: Request) -> frozenset[str]:
     phrases = [phrase for phrase in request.protect if isinstance(phrase, str)]
     for phrase in phrases:
         try:
-            model.read(phrase)
+            check_phrase(model, phrase)
         except InputError as error:
             raise InputError(f"the protected word {phrase!r} cannot be read: {error}") from None
     return frozenset(phrase.lower() for phrase in phrases)

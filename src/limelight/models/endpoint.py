@@ -16,14 +16,15 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, final
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from limelight.errors import InputError, check_count, escape_controls
+from limelight.errors import InputError, MissingExtraError, check_count, escape_controls
 from limelight.models.engine import Engine
-from limelight.models.functions import Function, split_segments
+from limelight.models.functions import Function, split_segments, word_spans
 from limelight.models.protocol import (
     CAPABILITIES,
     EMPTY_ANSWER_ERROR,
@@ -39,7 +40,18 @@ from limelight.models.protocol import (
 )
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
-from limelight.text import AnswerQuery, Features, ModelInput, truncate_line, validate_text
+from limelight.text import (
+    AnswerQuery,
+    Conversation,
+    Features,
+    Message,
+    ModelInput,
+    UserInput,
+    truncate_line,
+    validate_text,
+)
+from limelight.text.conversations import DOCUMENTS
+from limelight.text.prompts import Prompt, prompt_writer, split_prompt
 from limelight.threads import ForkSafeLock, cached_property
 
 _TEXT = "{text}"
@@ -69,6 +81,19 @@ _WORD_READER = Function(function=len, classes=("answer",), scale="score")
 _SERVER_ADVICE = (
     " The server must return log-probabilities of prompts, as vLLM and "
     "llama-cpp-python with logits_all do, but not llama-server."
+)
+# What servers answer if a prompt is longer than the model reads.
+_LENGTH_ERROR = re.compile(
+    r"context[ _](length|window|size)|maximum (input|sequence|model)|max_model_len|too long", re.I
+)
+_LENGTH_ADVICE = " Shorten the text, or give fewer documents or messages."
+_NO_TOKENIZER_ERROR = (
+    "an endpoint needs the tokenizer of its model to write messages and documents. Give its "
+    "folder: tokenizer='…' (--tokenizer)."
+)
+_NO_COUNT_WARNING = (
+    "The server does not return the number of tokens of a prompt (usage), so it is not checked "
+    "that it reads the chat as the tokenizer does."
 )
 # Names of this module, which tests replace so that they do not wait.
 _sleep, _now, _Timer = time.sleep, time.monotonic, threading.Timer
@@ -118,8 +143,14 @@ class Endpoint:
     model
         Name of the model on the server.
     template
-        The prompt, with {text} in the place of the text. Write out a chat with the marks of its
-        turns, but without the token that begins a text, which the server adds.
+        The prompt, with {text} in the place of the text. Without ``tokenizer``, write out a chat
+        with the marks of its turns, but without the token that begins a text, which the server
+        adds. With ``tokenizer``, also a list of chat messages, one of which contains {text}, or a
+        prompt for documents with {documents} and {question}.
+    tokenizer
+        Local folder with the tokenizer of the model (extra ``hf``). Its chat template writes
+        messages, documents and texts as a prompt. If the server reads another number of tokens
+        than this tokenizer, an error is raised.
     key_variable
         Name of the environment variable with the key, if the server needs one. The key is read for
         every request and never stored.
@@ -145,7 +176,10 @@ class Endpoint:
     Raises
     ------
     InputError
-        If an option is not valid, or the environment variable is not set.
+        If an option is not valid, the environment variable is not set, or the folder has no
+        tokenizer.
+    MissingExtraError
+        If ``tokenizer`` is given, and transformers is not installed.
 
     Examples
     --------
@@ -176,7 +210,8 @@ class Endpoint:
     url: str
     _: KW_ONLY
     model: str = ""
-    template: str = ""
+    template: Any = ""
+    tokenizer: str | os.PathLike[str] | None = None
     key_variable: str | None = None
     per_token: bool = False
     max_new_tokens: int = 64
@@ -192,13 +227,10 @@ class Endpoint:
             raise InputError(
                 f"model must be the name of a model on the server, not {self.model!r}."
             )
-        if self.template == "":
-            raise InputError(
-                "an endpoint needs a template with {text} in it, such as template='{text} "
-                "Question: where does Clara work? Answer:'."
-            )
-        if not isinstance(self.template, str) or self.template.count(_TEXT) != 1:
-            raise InputError(f"template must be a string that contains {_TEXT} once.")
+        if self.tokenizer is None:
+            self._check_template()
+        else:
+            _ = self._chat  # raises its errors now
         check_generation_options(self.max_new_tokens, self.per_token)
         check_count("parallel", self.parallel)
         for name in ("requests_per_minute", "timeout"):
@@ -214,6 +246,19 @@ class Endpoint:
         if self.key_variable is not None:
             _read_key(self.key_variable)  # raises its error now if the key is not set
 
+    def _check_template(self) -> None:
+        """Raise an error for a template that needs a tokenizer, or has no place for a text."""
+        if self.template == "":
+            raise InputError(
+                "an endpoint needs a template with {text} in it, such as template='{text} "
+                "Question: where does Clara work? Answer:', or tokenizer= for chats."
+            )
+        is_string = isinstance(self.template, str)
+        if isinstance(self.template, list) or (is_string and DOCUMENTS in self.template):
+            raise InputError(_NO_TOKENIZER_ERROR)
+        if not is_string or self.template.count(_TEXT) != 1:
+            raise InputError(f"template must be a string that contains {_TEXT} once.")
+
     def __repr__(self) -> str:
         return f"<Endpoint {truncate_line(self.model)} at {self.url}>"
 
@@ -221,7 +266,10 @@ class Endpoint:
     def fingerprint(self) -> str:
         """The name and address of the model, and a digest of its prompt, but not its weights."""
         # A stored mean per token must not be taken for a sum.
-        digest = sha256(repr((self.template, self.per_token)).encode()).hexdigest()[:12]
+        settings = repr((self.template, self.per_token))
+        if self._chat is not None:
+            settings += self._chat.digest
+        digest = sha256(settings.encode()).hexdigest()[:12]
         return f"{self.model} at {self.url} asked {digest}"
 
     @property
@@ -230,8 +278,16 @@ class Endpoint:
         return {"max_new_tokens": self.max_new_tokens, "stop": list(self.stop)}
 
     def generate(self, text: Any) -> AnswerQuery:
-        """Return the answer that the model generates for a text, the likeliest token each time."""
-        answer, note = self._write_answer(self._prompt(validate_text(text)), self.max_new_tokens)
+        """Return the answer at the end of a conversation, or the answer that the model generates.
+
+        The model generates the likeliest token each time.
+        """
+        chat_prompt = self._write_chat(text)
+        if chat_prompt is not None and chat_prompt.reply:
+            return AnswerQuery(chat_prompt.reply)
+        prompt = self._prompt(text) if chat_prompt is None else self._end_prompt(chat_prompt.text)
+        self._check_count(prompt)
+        answer, note = self._write_answer(prompt, self.max_new_tokens)
         if not answer.strip():
             raise InputError(EMPTY_ANSWER_ERROR)
         return AnswerQuery(answer, is_generated=True, note=note)
@@ -244,7 +300,7 @@ class Endpoint:
         Parameters
         ----------
         text
-            A text.
+            A text or, with ``tokenizer``, a conversation.
         queries
             Parts of one answer. By default the model generates an answer.
         subwords
@@ -256,15 +312,31 @@ class Endpoint:
             If the parts belong to different answers, or the server fails or returns wrong
             log-probabilities.
         """
-        model_input = _WORD_READER.read(validate_text(text), subwords=subwords)
+        if (chat_prompt := self._write_chat(text)) is None:
+            model_input = _WORD_READER.read(validate_text(text), subwords=subwords)
+            prompt = self._prompt(model_input.text)
+            prompt_text, question = prompt.text, ""
+        else:
+            if subwords:
+                raise InputError(f"{self.limitations['has_subwords']}. Leave subwords out.")
+            model_input = split_prompt(chat_prompt, text, word_spans)
+            prompt = self._end_prompt(chat_prompt.text)
+            # The text of a conversation is its prompt.
+            prompt_text, question = "", chat_prompt.question
         queries = queries or (self.generate(text),)
-        prompt, warnings = self._prompt(model_input.text), answer_warnings(queries)
+        warnings = (*model_input.warnings, *self._check_count(prompt), *answer_warnings(queries))
         echo = self._echo_answer(prompt, queries[0].text)
         if not self._traffic.is_checked:  # generating an answer would have checked the server
             self._write_answer(prompt, _PROBE_TOKENS, echo)
         counts = [len(part_token_indices(query, echo.letters)) for query in queries]
         counted_queries = tuple(
-            replace(query, length=count, per_token=self.per_token)
+            replace(
+                query,
+                length=count,
+                per_token=self.per_token,
+                prompt=prompt_text,
+                question=question,
+            )
             for query, count in zip(queries, counts, strict=True)
         )
         return replace(model_input, queries=counted_queries, warnings=warnings, encoding=echo)
@@ -279,13 +351,23 @@ class Endpoint:
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:  # noqa: ARG002
         """Return the log-probability of the same answer as a function of masks of the text."""
+        queries, is_chat = model_input.queries, model_input.source is not None
+        prompt = self._end_prompt(model_input.text) if is_chat else self._prompt(model_input.text)
+        if not self._traffic.counted:  # another process has read the input
+            self._check_count(prompt)
+        if is_chat:
+            write_prompt = prompt_writer(model_input, features)
+            # The same answer follows each prompt, so the space before it stays the same.
+            return lambda keep: self._engine(
+                [(_PromptText(write_prompt(row).rstrip(" "), prompt.gap), queries) for row in keep]
+            )
         (segments,) = split_segments(model_input, features)
 
-        def masked_prompt(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Any, ...]]:
-            """Return the prompt with the masked text, and the queries."""
-            return self._prompt("".join(segments.replace_words(keep, None))), model_input.queries
+        def masked_prompt(keep: Bool[np.ndarray, " d"]) -> "_PromptText":
+            """Return the prompt with the masked text."""
+            return self._prompt("".join(segments.replace_words(keep, None)))
 
-        return lambda keep: self._engine([masked_prompt(row) for row in keep])
+        return lambda keep: self._engine([(masked_prompt(row), queries) for row in keep])
 
     def announce_calls(self, calls: int) -> None:
         """Pass the cost of ``calls`` calls about the last text to the function ``estimate``."""
@@ -306,29 +388,133 @@ class Endpoint:
         """Calls the server for pairs of prompts and queries, in small batches."""
         # Progress is reported once per batch, so batches are small.
         return Engine(
-            self._call_prompts, size=lambda pair: len(pair[0]), max_items=4 * self.parallel
+            self._call_prompts, size=lambda pair: len(pair[0].text), max_items=4 * self.parallel
         )
 
-    def _prompt(self, text: str) -> str:
+    @cached_property
+    def _chat(self) -> Any:
+        """The tokenizer that writes prompts, a `PromptTokenizer`; None without a folder."""
+        if self.tokenizer is None:
+            return None
+        if not isinstance(self.tokenizer, str | os.PathLike):
+            raise InputError(
+                "tokenizer must be a folder with the files of a tokenizer, not "
+                f"{type(self.tokenizer).__name__}. Save it there with save_pretrained(folder)."
+            )
+        try:
+            from limelight.models.hugging_face.language_models import PromptTokenizer
+            from limelight.models.hugging_face.loading import load_tokenizer
+        except ImportError:
+            raise MissingExtraError("tokenizer needs torch and transformers", "hf") from None
+        tokenizer = load_tokenizer(Path(self.tokenizer))
+        return PromptTokenizer.from_template(tokenizer, self.template or None)
+
+    @cached_property
+    def _text_template(self) -> tuple[str, str]:
+        """The prompt before and after a text."""
+        if self._chat is None:
+            before, after = self.template.split(_TEXT)
+            return before, after
+        return self._chat.before, self._chat.after
+
+    def _write_chat(self, text: UserInput) -> Prompt | None:
+        """Write a conversation, or a text as the message of a user, with the chat template.
+
+        Returns
+        -------
+        The prompt, or None for a text that belongs into the template.
+
+        Raises
+        ------
+        InputError
+            If there is no tokenizer for a conversation, or a template that has room for a text.
+        """
+        if isinstance(text, Conversation):
+            if self._chat is None:
+                raise InputError(_NO_TOKENIZER_ERROR)
+            return self._chat.write_conversation(text)
+        content = validate_text(text)
+        if not content.strip() or self._chat is None or not self._chat.writes_chats:
+            return None
+        return self._chat.write_conversation(Conversation((Message("user", content),)))
+
+    def _prompt(self, text: str) -> "_PromptText":
         """Insert a text into the template, and strip spaces at its ends."""
         # A masked text may begin or end with the space beside a removed word, so it is stripped.
         # A space at the end of the prompt belongs to the answer: tokenizers count it as part of
         # the word that follows.
-        (before, after), text = self.template.split(_TEXT), text.strip()
-        return f"{before if text else before.rstrip(' ')}{text}{after}".rstrip(" ")
+        (before, after), text = self._text_template, text.strip()
+        prompt = f"{before if text else before.rstrip(' ')}{text}{after}".rstrip(" ")
+        return _PromptText(prompt, self._gap)
 
-    def _gap(self, answer: str) -> str:
-        """Return the space between prompt and answer, or "" if none belongs there.
+    def _end_prompt(self, text: str) -> "_PromptText":
+        """Return a complete prompt of a chat, without spaces at its end."""
+        prompt = text.rstrip(" ")
+        return _PromptText(prompt, text[len(prompt) :] or self._chat.for_prompt(prompt).gap)
+
+    @cached_property
+    def _gap(self) -> str:
+        """The space between prompt and answer, or "" if none belongs there.
 
         It must not depend on the masked text, because the answer would then have other tokens. It
         depends on the end of the template. If the template ends with the text, there is a space.
         """
-        end = self.template.split(_TEXT)[1].rstrip(" ")[-1:]
+        if self._chat is not None:
+            return str(self._chat.gap)
+        end = self._text_template[1].rstrip(" ")[-1:]
         is_after_mark = bool(end) and end in _TURN_MARK_ENDS
-        return "" if attaches_to_prompt(answer) or end.isspace() or is_after_mark else " "
+        return "" if end.isspace() or is_after_mark else " "
+
+    def _check_count(self, prompt: "_PromptText") -> tuple[str, ...]:
+        """Compare the number of tokens that the server reads with that of the tokenizer.
+
+        A chat template may write the token that begins a text, and the server may add it again.
+        Then it is not sent.
+
+        Returns
+        -------
+        A warning if the server does not return the number.
+
+        Raises
+        ------
+        InputError
+            If the numbers differ.
+        """
+        if self._chat is None:
+            return ()
+        if self._traffic.counted == prompt.text:
+            return self._traffic.count_warnings
+        start = self._chat.bos_token or ""
+        has_start = bool(start) and prompt.text.startswith(start)
+        expected = self._chat.count_tokens(prompt.text, self._chat.adds_special and not has_start)
+        # The beginning that was omitted before comes first.
+        omissions = [start, ""] if self._traffic.omitted_start else ["", start]
+        counts: dict[str, int] = {}
+        for omitted_start in omissions if has_start else [""]:
+            count = self._count_tokens(prompt.text.removeprefix(omitted_start))
+            if count is None or count == expected:
+                warnings = (_NO_COUNT_WARNING,) * (count is None)
+                self._traffic.set_count(prompt.text, omitted_start, warnings)
+                return warnings
+            counts[omitted_start] = count
+        advice = " Give the folder of the tokenizer of this model."
+        if counts[""] == expected + 1:
+            advice = " Start the server so that it adds no token to the prompt."
+        raise self._request_error(
+            f"reads {counts['']:,} tokens in the prompt, but the tokenizer in '{self.tokenizer}' "
+            f"reads {expected:,}",
+            advice=advice,
+        )
+
+    def _count_tokens(self, text: str) -> int | None:
+        """Return the number of tokens that the server reads in a text, None if it is missing."""
+        match self._post({"prompt": text, "max_tokens": 1}):
+            case {"usage": {"prompt_tokens": int(count)}} if not isinstance(count, bool):
+                return count
+        return None
 
     def _write_answer(
-        self, prompt: str, max_tokens: int, answer_echo: "_Echo | None" = None
+        self, prompt: "_PromptText", max_tokens: int, answer_echo: "_Echo | None" = None
     ) -> tuple[str, str]:
         """Return the answer that the server writes after a prompt, and warnings about it.
 
@@ -351,10 +537,10 @@ class Endpoint:
             If the server fails, or returns wrong log-probabilities.
         """
         stop = {"stop": list(self.stop)} if self.stop else {}
-        body = {"prompt": prompt, "max_tokens": max_tokens, "logprobs": _ALTERNATIVES}
-        reply = self._post({**body, **stop})
+        body = {"max_tokens": max_tokens, "logprobs": _ALTERNATIVES}
+        reply = self._post({"prompt": self._sent_text(prompt.text), **body, **stop})
         text, written_tokens = reply["choices"][0]["text"], self._read_logprobs(reply)
-        answer = text.removeprefix(self._gap(text.lstrip(" ")))
+        answer = text.removeprefix(prompt.gap_before(text.lstrip(" ")))
         is_truncated = reply["choices"][0].get("finish_reason") == "length"
         notes = [truncation_warning(max_tokens, "max_new_tokens")] if is_truncated else []
         echo = answer_echo
@@ -374,7 +560,7 @@ class Endpoint:
         return answer, " ".join(notes)
 
     def _check_improbable(
-        self, prompt: str, probable: "_Echo | None", alternatives: Mapping[str, float]
+        self, prompt: "_PromptText", probable: "_Echo | None", alternatives: Mapping[str, float]
     ) -> None:
         """Raise an error if the server is wrong about a continuation that it would not write.
 
@@ -420,7 +606,7 @@ class Endpoint:
             )
 
     def _read_improbable(
-        self, prompt: str, probable: "_Echo", alternatives: Mapping[str, float]
+        self, prompt: "_PromptText", probable: "_Echo", alternatives: Mapping[str, float]
     ) -> "_Echo | None":
         """Return an improbable continuation as the server reads it after the prompt.
 
@@ -438,7 +624,7 @@ class Endpoint:
                 break
         self._check_agreement([(e.tokens[0], alternatives[e.tokens[0]], e.logs[0]) for e in echoes])
         for word in _IMPROBABLE_WORDS if not echoes else ():
-            echo, _ = self._read_echo(prompt, self._gap(word) + word)
+            echo, _ = self._read_echo(prompt, prompt.gap_before(word) + word)
             if echo is not None and echo.tokens[0] != first:
                 return echo
         return echoes[0] if echoes else None
@@ -466,7 +652,7 @@ class Endpoint:
             )
 
     def _call_prompts(
-        self, prompts: list[tuple[str, tuple[AnswerQuery, ...]]]
+        self, prompts: "list[tuple[_PromptText, tuple[AnswerQuery, ...]]]"
     ) -> Float[np.ndarray, "n S"]:
         """Return the log-probability of each query after each prompt, by parallel requests."""
         with ThreadPoolExecutor(self.parallel) as pool:
@@ -492,12 +678,12 @@ class Endpoint:
         ]
         return [sum(logs) / (len(logs) if self.per_token else 1) for logs in logs_by_query]
 
-    def _echo_answer(self, prompt: str, answer: str) -> "_Echo":
+    def _echo_answer(self, prompt: "_PromptText", answer: str) -> "_Echo":
         """Return the tokens of an answer as the server reads it after a prompt."""
-        gap = self._gap(answer)
+        gap = prompt.gap_before(answer)
         echo, last = self._read_echo(prompt, gap + answer, gap=len(gap))
         if echo is None:
-            if not prompt:
+            if not prompt.text:
                 raise self._request_error(
                     "returns no value for the first token, with which the answer begins if no "
                     f"text is left. Put words into the template before {_TEXT}"
@@ -510,7 +696,7 @@ class Endpoint:
         return echo
 
     def _read_echo(
-        self, prompt: str, continuation: str, *, gap: int = 0
+        self, prompt: "_PromptText", continuation: str, *, gap: int = 0
     ) -> "tuple[_Echo | None, list[str]]":
         """Return the tokens of a continuation of a prompt, and the last tokens of the reply.
 
@@ -529,7 +715,8 @@ class Endpoint:
         of the reply for an error message.
         """
         # One token is written and ignored, because for some servers 0 means as many as possible.
-        reply = self._post({"prompt": prompt + continuation, "max_tokens": 1, "echo": True})
+        text = self._sent_text(prompt.text) + continuation
+        reply = self._post({"prompt": text, "max_tokens": 1, "echo": True})
         tokens = self._read_logprobs(reply)
         last_tokens = [token for _, token, _ in tokens[-6:]]
         match reply:
@@ -570,6 +757,10 @@ class Endpoint:
         logs = [log for *_, log in answer_tokens]
         return _Echo(letters, strings, logs, len(tokens), before), last_tokens
 
+    def _sent_text(self, prompt: str) -> str:
+        """Return a prompt without the token at its beginning that the server adds."""
+        return prompt.removeprefix(self._traffic.omitted_start)
+
     def _read_logprobs(self, reply: dict[str, Any]) -> list[tuple[int, str, Any]]:
         """Return offset, token and log-probability (None if missing) of all tokens of a reply."""
         tokens = _parse_logprobs(reply)
@@ -604,6 +795,8 @@ class Endpoint:
                         return dict(reply)
                 reason = self._error_message(data)
                 failure = f"answers {status}: {reason}" if status != 200 else "sends no completion"
+                if status in (400, 413, 422, 500) and _LENGTH_ERROR.search(_error_text(data)):
+                    raise self._length_error(failure, str(body["prompt"]))
                 # llama-server answers 500 to a request for an echo, which it never supports.
                 is_temporary = status in (*_RETRY_STATUSES, *range(500, 600))
                 if status != 200 and ("echo" in reason or not is_temporary):
@@ -668,12 +861,7 @@ class Endpoint:
 
     def _error_message(self, data: bytes) -> str:
         """Return the error message in a reply, truncated and without the key."""
-        match _parse_json(data):
-            case {"error": {"message": str(text)}} | {"error": str(text)} | {"message": str(text)}:
-                pass
-            case _:
-                text = data.decode("utf-8", "replace")
-        return self._shorten_reply(text).rstrip(".")
+        return self._shorten_reply(_error_text(data)).rstrip(".")
 
     def _shorten_reply(self, text: str) -> str:
         """Return the beginning of a reply on one line, without the key."""
@@ -696,15 +884,25 @@ class Endpoint:
                 text = text.replace(_read_key(self.key_variable), "…")
         return text
 
-    def _request_error(self, failure: str, status: int = 0) -> InputError:
+    def _length_error(self, failure: str, prompt: str) -> InputError:
+        """Return the error of a prompt that is longer than the model reads."""
+        count = ""
+        if self._chat is not None:
+            length = self._chat.count_tokens(prompt, self._chat.adds_special)
+            count = f" The prompt has {length:,} tokens."
+        failure = escape_controls(self._remove_key(failure))
+        return InputError(f"the server at {self.url} {failure}.{count}{_LENGTH_ADVICE}")
+
+    def _request_error(self, failure: str, status: int = 0, advice: str = "") -> InputError:
         """Return the error of a request; its cause shows that no text is at fault."""
-        advice = ""
         if status in (401, 403):
             advice = f" Check the key in the environment variable {self.key_variable}."
             if self.key_variable is None:
                 advice = " Name the environment variable that holds the key: key_variable='…'."
         elif 300 <= status < 400:
             advice = " limelight does not follow redirects. Give the address to which it leads."
+        elif advice:
+            pass
         elif "echo" in failure or "log-probabilit" in failure:
             advice = _SERVER_ADVICE
         failure = escape_controls(self._remove_key(failure))
@@ -724,6 +922,13 @@ class _Traffic:
         self._lock, self._next_turn = ForkSafeLock(), 0.0
         self.prompt_tokens = 0  # of the longest prompt, including its answer
         self.is_checked = False  # whether log-probabilities were found to be right
+        # The last prompt whose tokens were counted, with its warnings, and the beginning of
+        # prompts that the server adds.
+        self.counted, self.count_warnings, self.omitted_start = "", tuple[str, ...](), ""
+
+    def set_count(self, prompt: str, omitted_start: str, warnings: tuple[str, ...]) -> None:
+        """Store that the tokens of a prompt were counted."""
+        self.counted, self.count_warnings, self.omitted_start = prompt, warnings, omitted_start
 
     def take_turn(self, per_minute: int | float | None) -> None:
         """Wait until the next request may be sent, at equal intervals."""
@@ -736,6 +941,17 @@ class _Traffic:
             self._next_turn = turn + 60.0 / per_minute
         if turn > now:
             _sleep(turn - now)
+
+
+class _PromptText(NamedTuple):
+    """A prompt, and the space between it and an answer."""
+
+    text: str
+    gap: str
+
+    def gap_before(self, answer: str) -> str:
+        """Return the space before an answer, which none has that begins with a mark or a space."""
+        return "" if attaches_to_prompt(answer) else self.gap
 
 
 class _Echo(NamedTuple):
@@ -827,6 +1043,14 @@ def _parse_json(data: bytes) -> Any:
         return None
 
 
+def _error_text(data: bytes) -> str:
+    """Return the error message in a reply."""
+    match _parse_json(data):
+        case {"error": {"message": str(text)}} | {"error": str(text)} | {"message": str(text)}:
+            return text
+    return data.decode("utf-8", "replace")
+
+
 def _retry_delay(headers: Mapping[str, str], default: float) -> float:
     """Return the seconds after which a server accepts the request, or ``default``."""
     # The header contains a number of seconds or a date.
@@ -891,7 +1115,7 @@ def _completions_url(url: Any) -> str:
     if path.endswith("/chat/completions"):
         raise InputError(
             "url must lead to /v1/completions, because chat interfaces do not return the "
-            "probability of a given answer. Write the chat into the template."
+            "probability of a given answer. For chats, add tokenizer='…', a folder (--tokenizer)."
         )
     path = path if path.endswith("/completions") else f"{path or '/v1'}/completions"
     return f"{parts.scheme}://{parts.netloc}{path}"

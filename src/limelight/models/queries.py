@@ -300,6 +300,12 @@ def check_input_kind(model: Model, text: Any) -> None:
         require(model, "reads_pairs", "a pair of texts")
 
 
+def check_phrase(model: Model, phrase: str) -> None:
+    """Raise an error if ``model`` cannot read a phrase of a text by itself."""
+    if query_kind(model) != "answers":  # a language model would write an answer to the phrase
+        model.read(phrase)
+
+
 def feature_names(model: Model) -> tuple[str, ...]:
     """Return the names of the features that may be scored in inputs of ``model``."""
     if get_property(model, "reads_images"):

@@ -5,7 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from limelight.errors import InputError
+from limelight.shapes import Bool, Int
 from limelight.text.characters import truncate_line
 from limelight.text.conversations import (
     DEFAULT_PROMPT,
@@ -14,8 +17,12 @@ from limelight.text.conversations import (
     Conversation,
     Message,
     Part,
+    part_index,
 )
-from limelight.text.tokens import Span
+from limelight.text.features import Features
+from limelight.text.inputs import ModelInput, UserInput
+from limelight.text.splitters import Splitter
+from limelight.text.tokens import Span, Tokens
 
 # Writes messages as one string. The second argument says whether the turn of an assistant begins.
 ChatWriter = Callable[[Sequence[Message], bool], str]
@@ -326,3 +333,141 @@ def _write_reply(
     if written and tail and written.endswith(tail) and all(name in written for name in names):
         return written.removesuffix(tail).strip()
     return _calls_in_content(reply).content
+
+
+# --- prompts for models that read strings -----------------------------------------------------
+
+
+def split_prompt(prompt: Prompt, source: UserInput, find_words: Splitter) -> ModelInput:
+    """Split the parts of a prompt into words, and return them as an input.
+
+    The characters before and after the words of a part, such as the marks of a chat, are tokens
+    too, so that nothing of a removed part is left.
+
+    Parameters
+    ----------
+    prompt
+        The prompt with its parts.
+    source
+        The conversation, or the text of the only message.
+    find_words
+        Returns the spans of the words in a text.
+    """
+    spans = [span for part in prompt.parts for span in _split_part(prompt.text, part, find_words)]
+    return ModelInput(
+        prompt.text,
+        Tokens(tuple(prompt.text[start:end] for start, end in spans), tuple(spans)),
+        warnings=prompt.warnings,
+        parts=prompt.parts,
+        source=source,
+        is_divisible=True,
+    )
+
+
+def prompt_writer(
+    model_input: ModelInput, features: Features
+) -> Callable[[Bool[np.ndarray, " d"]], str]:
+    """Return a function from a mask to the prompt without the removed features.
+
+    Without a part, exactly the characters of its span are missing. Of the white space around
+    removed words, as much stays as between two words.
+    """
+    text, spans = model_input.text, model_input.tokens.spans
+    part_of_token = np.array([part_index(start, model_input.parts) for start, _ in spans], int)
+    segments, end = list[_PartSegment](), 0
+    for number, part in enumerate(model_input.parts):
+        indices = np.flatnonzero(part_of_token == number)
+        first, last = _word_region(text, part)
+        is_word = np.array([first <= spans[i][0] and spans[i][1] <= last for i in indices], bool)
+        words = [spans[i] for i in indices[is_word]]
+        # Each word with the white space before it, which is empty before the first.
+        starts = [start for start, _ in words[:1]] + [word_end for _, word_end in words[:-1]]
+        strings = [
+            (text[gap_start:start], text[start:word_end])
+            for gap_start, (start, word_end) in zip(starts, words, strict=True)
+        ]
+        marks = [
+            (bool(words) and start >= words[0][0], text[start:mark_end], i)
+            for i in indices[~is_word]
+            for start, mark_end in [spans[i]]
+        ]
+        segments.append(
+            _PartSegment(
+                text[end : part.span[0]],
+                strings,
+                features.feature_index[indices[is_word]],
+                [(is_end, mark, int(features.feature_index[i])) for is_end, mark, i in marks],
+            )
+        )
+        end = part.span[1]
+
+    def write_prompt(keep: Bool[np.ndarray, " d"]) -> str:
+        """Return the prompt with only the features of ``keep``."""
+        stays = np.append(keep, True)  # the appended True is for -1, no feature
+        return "".join(segment.write(stays) for segment in segments) + text[end:]
+
+    return write_prompt
+
+
+class _PartSegment(NamedTuple):
+    """A part of a prompt.
+
+    Attributes
+    ----------
+    before
+        The text between this part and the part before.
+    words
+        The white space before each word, and the word.
+    feature
+        The feature of each word, -1 for a word that always stays.
+    marks
+        For each string around the words: whether it follows them, the string, and its feature.
+    """
+
+    before: str
+    words: list[tuple[str, str]]
+    feature: Int[np.ndarray, " T"]
+    marks: list[tuple[bool, str, int]]
+
+    def write(self, stays: Bool[np.ndarray, " n"]) -> str:
+        """Return the text before the part, and the part without removed features."""
+        first, last = (
+            [mark for follows, mark, feature in self.marks if follows == is_end and stays[feature]]
+            for is_end in (False, True)
+        )
+        return "".join([self.before, *first, self._write_words(stays), *last])
+
+    def _write_words(self, stays: Bool[np.ndarray, " n"]) -> str:
+        """Return the words that stay, with the first white space between each two."""
+        strings, gap = list[str](), ""
+        word_stays = stays[self.feature].tolist()
+        previous: int | None = None  # the feature of the removed word before
+        for (space, word), feature, is_present in zip(
+            self.words, self.feature.tolist(), word_stays, strict=True
+        ):
+            # White space inside a removed feature is removed with it.
+            if is_present or previous is None or feature != previous:
+                gap = gap or space
+            if is_present:
+                strings += [gap] * bool(strings) + [word]
+                gap = ""
+            previous = None if is_present else feature
+        return "".join(strings)
+
+
+def _split_part(text: str, part: Part, find_words: Splitter) -> list[Span]:
+    """Return the spans of the words of a part, and those of the characters around all words."""
+    first, last = _word_region(text, part)
+    words = [(first + start, first + end) for start, end in find_words(text[first:last])]
+    (start, end), (first, last) = part.span, (words[0][0], words[-1][1]) if words else (0, 0)
+    marks = [(start, first), (last, end)] if words else [(start, end)]
+    spans = [marks[0], *words, *marks[1:]]
+    return [(start, end) for start, end in spans if start < end]
+
+
+def _word_region(text: str, part: Part) -> Span:
+    """Return the span of the content of a part, without white space at its ends."""
+    start, end = part.content
+    content = text[start:end]
+    first = start + len(content) - len(content.lstrip())
+    return first, first + len(content.strip())

@@ -473,11 +473,7 @@ class NetworkFingerprint:
             tensors = sorted(self._network.state_dict().items())
             self._weights, self._stamp = _weights_digest(tensors), stamp
         if not self._tokenizer_json:
-            backend = getattr(self._tokenizer, "backend_tokenizer", None)
-            settings = (
-                self._tokenizer.to_dict() if backend is None else json.loads(backend.to_str())
-            )
-            self._tokenizer_json = json.dumps(_drop_unset(settings), sort_keys=True).encode()
+            self._tokenizer_json = encode_tokenizer(self._tokenizer)
         # The configuration names the class only if the network was saved before.
         saved = {"architectures": [network_name(self._network)]}
         settings = self._network.config.to_diff_dict()
@@ -489,6 +485,13 @@ class NetworkFingerprint:
         name = getattr(self._network, "fingerprint_name", type(self._network).__name__)
         text = json.dumps([name, config], sort_keys=True, default=str)
         return hashlib.sha256(text.encode() + self._tokenizer_json + self._weights).hexdigest()
+
+
+def encode_tokenizer(tokenizer: Any) -> bytes:
+    """Return the vocabulary and the rules of a tokenizer or an image processor as JSON."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    settings = tokenizer.to_dict() if backend is None else json.loads(backend.to_str())
+    return json.dumps(_drop_unset(settings), sort_keys=True).encode()
 
 
 def _drop_unset(value: Any) -> Any:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any, final
 
@@ -158,6 +159,16 @@ class PromptTokenizer:
         """Return the tokens of the whole prompt, without special tokens at the end."""
         encoding = self._encode(self.before, text, self.after, next_word)
         return list(encoding["input_ids"][: _length_without_end(encoding)])
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the tokenizer, the chat template and the prompt, for fingerprints."""
+        settings = repr([self.settings, self.adds_special, self.tokenizer.bos_token]).encode()
+        return sha256(settings + forward.encode_tokenizer(self.tokenizer)).hexdigest()
+
+    def count_tokens(self, text: str, adds_special: bool) -> int:
+        """Return the number of tokens of a complete prompt."""
+        return len(self._encode(text, adds_special=adds_special)["input_ids"])
 
     def _encode(self, *parts: str, adds_special: bool | None = None) -> Any:
         """Tokenize the joined parts, without truncation."""

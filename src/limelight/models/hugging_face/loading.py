@@ -181,8 +181,7 @@ def from_pretrained(
             + ("." if prompt_options else ", or use a language model.")
         )
     reads_images = is_kind(model, _IMAGE_CLASSIFIER)
-    if not reads_images and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
-        # If files are missing, transformers makes an empty tokenizer, which knows no word.
+    if not reads_images and _is_empty(tokenizer):
         raise InputError(
             f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary). "
             "Put its files next to the model with tokenizer.save_pretrained(…)."
@@ -190,6 +189,47 @@ def from_pretrained(
     return _make_model(
         _move_model(model, device).eval(), tokenizer, prompt_options, is_unchanged=True
     )
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """Return the tokenizer in a local folder. Nothing is downloaded, and no code of it is run.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist, or contains no usable tokenizer.
+    """
+    if not folder.is_dir():
+        raise InputError(
+            "tokenizer must be a local folder with the files of a tokenizer, but there is none at "
+            f"'{folder}'. Save it there with tokenizer.save_pretrained(…)."
+        )
+    check_files(folder)
+    if (folder / "config.json").exists():
+        check_config(folder / "config.json")
+    try:
+        with _silence_transformers():
+            tokenizer = AutoTokenizer.from_pretrained(
+                str(folder), local_files_only=True, trust_remote_code=False
+            )
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    # A damaged file may raise any error. A panic of the tokenizers library is not an Exception.
+    except BaseException as error:
+        raise InputError(
+            f"the tokenizer in '{folder}' cannot be loaded: {_loading_failure(error)}"
+        ) from None
+    if _is_empty(tokenizer) or not getattr(tokenizer, "is_fast", False):
+        raise InputError(
+            f"the folder '{folder}' has no fast tokenizer (tokenizer.json). Save it there with "
+            "tokenizer.save_pretrained(…)."
+        )
+    return tokenizer
+
+
+def _is_empty(tokenizer: Any) -> bool:
+    """Return whether a tokenizer knows no word, as transformers makes it if files are missing."""
+    return set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens)
 
 
 def _auto_class(name: str, prompt_options: PromptOptions | None, **options: Any) -> Any:
@@ -211,23 +251,33 @@ def _auto_class(name: str, prompt_options: PromptOptions | None, **options: Any)
 
 
 def check_folder(folder: Path) -> None:
-    """Check a folder before transformers reads it.
+    """Check the folder of a model before transformers reads it.
 
     Raises
     ------
     InputError
         If a file is a device, a pipe or a broken link, or if a size is too large for memory.
     """
+    check_files(folder)
+    check_config(folder / "config.json")
+
+
+def check_files(folder: Path) -> None:
+    """Raise `InputError` if a file in a folder is no regular file, or too large for memory."""
     for path in sorted(folder.iterdir()):
         if path.is_dir():
             continue
         if not path.is_file():
             raise InputError(f"'{path}' must be a file, not a device, a pipe or a broken link.")
-        if path.suffix in (".json", ".txt", ".model") and path.stat().st_size > _MAX_JSON_BYTES:
+        is_text = path.suffix in (".json", ".txt", ".model", ".jinja")
+        if is_text and path.stat().st_size > _MAX_JSON_BYTES:
             raise InputError(
                 f"'{path}' must have at most {_MAX_JSON_BYTES:,} bytes, but it has more."
             )
-    config = folder / "config.json"
+
+
+def check_config(config: Path) -> None:
+    """Raise `InputError` if a number in a configuration is too large for memory."""
     content = parse_json(read_bounded_bytes(config, _MAX_JSON_BYTES), f"'{config}'")
     for name, number in _walk_config(content):
         maximum = _MAX_LAYERS if "layer" in name else _MAX_NUMBER
