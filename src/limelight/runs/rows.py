@@ -6,6 +6,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain
 from typing import Any, BinaryIO
 
