@@ -174,7 +174,7 @@ class Counterfactuals(TerminalMixin, TableMixin, list[Counterfactual]):
 
 def counterfactual_table(counterfactuals: Iterable[tuple[int, Counterfactual]]) -> Table:
     """Return a table with one row per feature of each (document number, counterfactual)."""
-    names = ("document", "feature", "removed", "spans", "side")
+    names = ("document", "feature", "removed", "spans", "part")
     rows: list[tuple[Any, ...]] = []
     for number, c in counterfactuals:
         for j, (feature, spans, side) in enumerate(
