@@ -9,7 +9,7 @@ from limelight.cli import COMMANDS, EXAMPLES, app, groups
 MOST = {
     "explain": 33,
     "counterfactual": 30,
-    "explain-data": 41,
+    "explain-data": 43,
     "compare": 32,
     "judge": 31,
 }  # options

@@ -97,6 +97,22 @@ AnswerColumn = Annotated[
         help="Language models: column of the answers. Default: the answer that the model writes.",
     ),
 ]
+DocumentsColumn = Annotated[
+    str | None,
+    Parameter(
+        group=INPUT,
+        help="Language models: column of the documents of each question, which is the text. Cells "
+        "are lists, or lists as JSON.",
+    ),
+]
+MessagesColumn = Annotated[
+    str | None,
+    Parameter(
+        group=INPUT,
+        help="Language models: column of chats instead of texts. Cells are lists of messages, or "
+        "such lists as JSON.",
+    ),
+]
 Method = Annotated[str | None, Parameter(name=["--method", "-m"], group=METHOD)]
 Methods = Annotated[str | None, Parameter(name=["--methods", "-m"], group=METHOD)]
 MethodSettings = Annotated[
