@@ -459,7 +459,9 @@ def open_data(
         documents=documents,
         messages=messages,
     )
-    for role in _COLUMN_OPTIONS:
+    # The column of chats is checked as such, and not as that of the texts.
+    roles = [role for role in _COLUMN_OPTIONS if role != "text" or messages is None]
+    for role in roles:
         if (role_column := getattr(columns, role)) is not None:
             if _INVALID_NAME.search(role_column):  # UTF-16 has one column, taken for the texts
                 raise InputError(_header_error(files[0]))

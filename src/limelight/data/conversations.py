@@ -46,8 +46,7 @@ def read_documents(cell: Any) -> list[Any]:
     documents = parse_json(cell, "the cell of documents") if isinstance(cell, str) else cell
     if not isinstance(documents, list):
         raise InputError(
-            "the cell of documents must be a list, or a list as JSON, not "
-            f"{short_repr(documents)}."
+            f"the cell of documents must be a list, or a list as JSON, not {short_repr(documents)}."
         )
     return documents
 

@@ -143,8 +143,8 @@ def write_record(path: Path, record: RunRecord) -> None:
     data = plan["data"]
     for part, name in (
         (data, "labels"), (data["columns"], "at"),
-        (data["columns"], "documents"), (data["columns"], "messages"), (plan, "splitter"), (plan, "generation"),
-        (plan, "counterfactual"),
+        (data["columns"], "documents"), (data["columns"], "messages"), (plan, "splitter"),
+        (plan, "generation"), (plan, "counterfactual"),
     ):  # fmt: skip
         if part[name] is None:
             del part[name]
