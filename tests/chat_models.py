@@ -1,5 +1,7 @@
 """A small random language model with a chat template, and conversations for it."""
 
+import itertools
+
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -58,3 +60,30 @@ def save_chat_model(folder):
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def subset_outputs(network, tokenizer, e, answer):
+    """Reference: log p of an answer without any subset of the parts of an explanation.
+
+    Each value is a call of the network with the tokens of the complete prompt that remain.
+    """
+    encoding = tokenizer(e.text, add_special_tokens=False, return_offsets_mapping=True)
+    words = tokenizer(answer, add_special_tokens=False)["input_ids"]
+    spans = [part.span for part in e.parts]
+
+    def part_of(start):
+        return next((i for i, (first, last) in enumerate(spans) if first <= start < last), -1)
+
+    parts = [part_of(start) for start, _ in encoding["offset_mapping"]]
+    values = {}
+    for keep in itertools.product([False, True], repeat=len(spans)):
+        ids = [
+            token
+            for token, part in zip(encoding["input_ids"], parts, strict=True)
+            if part < 0 or keep[part]
+        ]
+        with torch.no_grad():
+            logits = network(torch.tensor([[*ids, *words]])).logits[0, len(ids) - 1 : -1]
+        chances = torch.log_softmax(logits.double(), -1)
+        values[keep] = float(chances[torch.arange(len(words)), torch.tensor(words)].sum())
+    return values

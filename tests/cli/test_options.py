@@ -11,7 +11,7 @@ MOST = {
     "counterfactual": 30,
     "explain-data": 43,
     "compare": 32,
-    "judge": 31,
+    "judge": 33,
 }  # options
 MOST_OF_OTHERS = 20
 

@@ -27,9 +27,7 @@ Result = TypeVar("Result")
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8 (surrogateescape)
 
 
-def read_answers(
-    data: Path, column: str | None, *, text_column: str | None, limit: int | None
-) -> list[str | None] | None:
+def read_answers(data: Path, column: str | None, **columns: Any) -> list[str | None] | None:
     """Read the answer of each text from a column of the data; an empty cell gives None.
 
     Parameters
@@ -38,10 +36,8 @@ def read_answers(
         A data file.
     column
         The column of the answers. None reads no answers.
-    text_column
-        The column of the texts.
-    limit
-        Number of texts to read. None reads all.
+    **columns
+        The columns of the texts and the limit, as :func:`limelight.data.read_rows` takes them.
 
     Returns
     -------
@@ -52,7 +48,7 @@ def read_answers(
     from limelight.data import read_rows
 
     # Answers are read like labels: one cell for each text.
-    labels = read_rows(data, text_column=text_column, label_column=column, limit=limit).labels
+    labels = read_rows(data, label_column=column, **columns).labels
     cells = ("" if label is None else str(label) for label in labels)
     return [cell if cell.strip() else None for cell in cells]
 
