@@ -162,7 +162,7 @@ def check_explanation(e: Any) -> None:
 class TextFeatures:
     """The features of a text, for results that show a text with its features.
 
-    A subclass is a dataclass with these fields, and ``query`` and ``image``.
+    A subclass is a dataclass with these fields, and ``image``.
     """
 
     __slots__ = ()
@@ -172,6 +172,7 @@ class TextFeatures:
     spans: tuple[tuple[Span, ...], ...]
     parts: tuple[Part, ...]
     cut: int | None
+    query: Query | None
     settings: Mapping[str, Any]
 
     @property
@@ -187,7 +188,8 @@ class TextFeatures:
     @property
     def has_block_features(self) -> bool:
         """Whether views print each feature on a line of its own, as they do with sentences."""
-        return self.feature_kind in (*SPLITTERS, *PART_FEATURES)
+        innermost_kind = self.feature_kind.rpartition(" ")[2]  # of "documents and sentences"
+        return innermost_kind in (*SPLITTERS, *PART_FEATURES)
 
     @property
     def explained_end(self) -> int:

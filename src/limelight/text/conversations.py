@@ -373,11 +373,13 @@ class Conversation:
         )
         content, parts = before, list[Part]()
         for document in self.documents:
-            gap = _DOCUMENT_GAP * (document is not self.documents[-1])
+            is_last = document is self.documents[-1]
+            # A document is removed with the space after it.
+            gap = after[: len(after) - len(after.lstrip())] if is_last else _DOCUMENT_GAP
             start, end = len(content), len(content) + len(document.block)
             parts.append(Part(document.id, "document", (start, end + len(gap)), (start, end)))
             content += document.block + gap
-        last = replace(self.messages[-1], content=content + after)
+        last = replace(self.messages[-1], content=content + after.lstrip())
         filled = replace(self, messages=(*self.messages[:-1], last), documents=())
         return filled, tuple(parts)
 

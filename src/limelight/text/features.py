@@ -235,7 +235,7 @@ def build_features(
         groups = _validate_groups(spec, len(strings))
     elif spec == "words":
         groups = list(zip(sides, strings, strict=True))
-    if model_input.source is not None and kind not in ("documents", "messages"):
+    if model_input.source is not None and kind in ("words", "positions"):
         groups = [group if model_input.is_word(i) else None for i, group in enumerate(groups)]
     if side is not None:
         if not parts or model_input.source is not None:
