@@ -87,9 +87,9 @@ def judge(
     texts
         A list of texts, of pairs of texts as tuples, or of chats in OpenAI's format. Or data as
         :func:`limelight.explain_data` takes them: a :class:`pathlib.Path` or a table with the usual
-        names of columns, or the result of :func:`limelight.data.read_rows`. A judgment needs no labels. If there are labels
-        that match no class of the model, there is a warning. There is also a warning if the model
-        is right less often than guessing.
+        names of columns, or the result of :func:`limelight.data.read_rows`. A judgment needs no
+        labels. If there are labels that match no class of the model, there is a warning. There is
+        also a warning if the model is right less often than guessing.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
         explanations (a JSON file, a list of them, or a mapping from texts to them), a
