@@ -235,6 +235,22 @@ def test_steps_are_removed_from_the_reasoning(family):
     assert e.explained_value == pytest.approx(wanted[-1], abs=1e-4)
 
 
+def test_steps_without_marks_need_the_answer_and_may_have_a_splitter():
+    model = chat_model()
+    lines = limelight.text.SPLITTERS["lines"]
+    content = "One film. Two films.\nThree films.\nFour."
+    messages = [MESSAGES[1], {"role": "assistant", "content": content}]
+    e = limelight.explain(model, messages, "loo", features="steps", answer="Four.", splitter=lines)
+    assert e.features == ("One film. Two films.", "Three films.")
+    assert e.text.endswith("assistant\nOne film. Two films.\nThree films.\n")
+    e = limelight.explain(model, messages, "loo", features="steps", answer="Four.")
+    assert e.features == ("One film.", "Two films.", "Three films.")
+    with pytest.raises(InputError, match="splitter= needs features='steps'"):
+        limelight.explain(model, messages, "loo", splitter=lines)
+    field = [MESSAGES[1], {"role": "assistant", "content": "Four.", "reasoning_content": "One."}]
+    assert limelight.explain(model, field, "loo", features="steps").features == ("One.",)
+
+
 def test_sentences_of_messages_and_documents_name_their_part():
     model = chat_model()
     e = limelight.explain(model, MESSAGES, "loo", features="sentences", protect=["system", 1])

@@ -622,7 +622,7 @@ def image_fields(stored: str | None) -> dict[str, Any]:
 class Explanations(TerminalMixin, TableMixin, ShapMixin, list[Explanation]):
     """A list of explanations that a notebook, a terminal and a table show together.
 
-    The column ``document`` of its table has the number of the text, counting from 0.
+    The column ``text_number`` of its table counts the texts from 0.
     """
 
     _terminal = "terminal.explanations_text"
@@ -681,12 +681,12 @@ class SpanExplanations(EqualByFields, HtmlMixin, TableMixin, ShapMixin):
 
 
 FEATURE_COLUMNS = (
-    "document", "method", "target", "feature", "score", "stderr", "bound", "spans", "part",
+    "text_number", "method", "target", "feature", "score", "stderr", "bound", "spans", "part",
 )  # fmt: skip
 
 
 def feature_table(explanations: Iterable[tuple[int, Explanation]]) -> Table:
-    """Return a table with one row per feature of each (document number, explanation)."""
+    """Return a table with one row per feature of each (text number, explanation)."""
     rows: list[tuple[Any, ...]] = []
     for number, e in explanations:
         stderr = [None] * len(e) if e.stderr is None else e.stderr.tolist()
@@ -699,7 +699,7 @@ def feature_table(explanations: Iterable[tuple[int, Explanation]]) -> Table:
 
 
 def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterator[str]:
-    """Yield CSV text with one row per feature of each (document number, explanation).
+    """Yield CSV text with one row per feature of each (text number, explanation).
 
     Each explanation gives one part. The first part begins with the header.
     """
