@@ -230,7 +230,7 @@ def test_tables_and_files_of_a_run_name_the_documents(model, tmp_path):
         model, DOCUMENT_DATA, "loo", output=tmp_path / "run", **DOCUMENT_OPTIONS
     )
     rows = list(csv.DictReader(io.StringIO(run.to_csv())))
-    assert [(row["document"], row["part"], row["feature"]) for row in rows] == [
+    assert [(row["text_number"], row["part"], row["feature"]) for row in rows] == [
         ("0", "a", "a"), ("0", "b", "b"), ("1", "c", "c"), ("1", "a", "a"), ("2", "d", "d"),
     ]  # fmt: skip
     parts = json.loads(run.explanation(1).to_json())["parts"]
