@@ -110,7 +110,7 @@ MessagesColumn = Annotated[
     Parameter(
         group=INPUT,
         help="Language models: column of chats instead of texts. Cells are lists of messages, or "
-        "such lists as JSON.",
+        "lists as JSON.",
     ),
 ]
 Method = Annotated[str | None, Parameter(name=["--method", "-m"], group=METHOD)]

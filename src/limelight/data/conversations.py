@@ -10,7 +10,7 @@ from limelight.text.conversations import is_conversation_cell, is_message_list
 
 
 def read_messages(cell: Any) -> Conversation:
-    """Return the conversation of a cell: a list of messages, or such a list as JSON.
+    """Read the messages of a cell, which is a list or JSON, as a conversation.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def read_messages(cell: Any) -> Conversation:
 
 
 def read_documents(cell: Any) -> list[Any]:
-    """Return the documents of a cell: a list of texts or dictionaries, or such a list as JSON.
+    """Read the documents of a cell, which is a list or JSON.
 
     Raises
     ------
