@@ -863,7 +863,7 @@ def _offset_progress(callback: ProgressCallback, done: int, total: int) -> Progr
     return lambda part, _: callback(done + part, total)
 
 
-def predict(model: Model, text: Input | Texts) -> Any:
+def predict(model: Model, text: Input | Texts, *, documents: Documents | None = None) -> Any:
     """Predict the class, spans or answer for a text.
 
     Parameters
@@ -872,6 +872,8 @@ def predict(model: Model, text: Input | Texts) -> Any:
         A model from :func:`limelight.load` or :func:`limelight.wrap`.
     text
         A text, or a list of texts, as in :func:`explain`.
+    documents
+        Language models: the documents for the question ``text``, as in :func:`explain`.
 
     Returns
     -------
@@ -894,6 +896,7 @@ def predict(model: Model, text: Input | Texts) -> Any:
     >>> prediction["class"], round(prediction["probability"], 2)
     ('positive', 0.73)
     """
+    text = attach_documents(text, documents)
     rows = predict_rows(check_model(model), as_list(text))
     return rows[0] if is_single(text) else rows
 

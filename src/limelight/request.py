@@ -366,6 +366,8 @@ class Request:
 
     def _split_reasoning(self, text: Any) -> Any:
         """Split the reasoning of a conversation from its answer."""
+        if isinstance(text, QueriedText):
+            return replace(text, text=self._split_reasoning(text.text))
         if not isinstance(text, Conversation):
             raise InputError(
                 "features='steps' needs a list of messages that ends with the reasoning and the "

@@ -13,7 +13,8 @@ from limelight.errors import InputError
 
 CASE = '[[case]]\nname = "first"\ntext = "a superb film"\nprediction = "positive"\n'
 AT_TOP = f"{', '.join([*MODEL_KEYS, *OPTION_KEYS, *REQUIREMENTS, 'case'])}."
-IN_CASE = f"{', '.join(['name', 'text', 'file', 'pair', *REQUIREMENTS, *OPTION_KEYS])}."
+INPUTS = ["name", "text", "file", "pair", "documents", "messages"]
+IN_CASE = f"{', '.join([*INPUTS, *REQUIREMENTS, *OPTION_KEYS])}."
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import pytest
 from limelight.cli import COMMANDS, EXAMPLES, app, groups
 
 MOST = {
-    "explain": 32,
-    "counterfactual": 29,
-    "explain-data": 42,
-    "compare": 31,
-    "judge": 32,
+    "explain": 35,
+    "counterfactual": 32,
+    "explain-data": 45,
+    "compare": 34,
+    "judge": 35,
 }  # options
 MOST_OF_OTHERS = 20
 

@@ -143,7 +143,7 @@ def test_a_change_of_the_text_keeps_the_answer():
     if not folder.exists():
         pytest.skip("needs the shared models")
     model = limelight.load(folder, template="{text} In short:", max_new_tokens=6)
-    assert model_facts(ServedModel(name="", model=model))["default_features"] == "sentences"
+    assert model_facts(ServedModel(name="", model=model))["default_features"] == "auto"
     text, gone = "The plot is dull. The acting is awful. It rained.", "The acting is awful."
     request = {"methods": ["loo"], "features": "sentences"}
     before, after = (

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from limelight.errors import InputError, short_repr, unknown_name_message
 from limelight.files import read_bounded_bytes
+from limelight.text import Conversation
+from limelight.text.conversations import is_message_list
 from limelight.text.images import has_ending
 
 _MAX_BYTES = 1 << 26  # of a check file, and of a text
@@ -29,7 +31,7 @@ class Case:
     name
         The name of the case, which is unique in its file.
     text
-        A text, a pair of texts, or the path of an image.
+        A text, a pair of texts, the path of an image, a chat, or a question with documents.
     options
         Keywords of `limelight.explain`, with the defaults of the file.
     requirements
@@ -39,7 +41,7 @@ class Case:
     """
 
     name: str
-    text: str | tuple[str, str] | Path
+    text: str | tuple[str, str] | Path | Conversation
     options: Mapping[str, Any]
     requirements: Mapping[str, Any]
     inherited: frozenset[str] = frozenset()
@@ -131,6 +133,18 @@ def _parse_span(value: Any) -> Any:
     return _parse_name_or_number(value)
 
 
+def _parse_documents(value: Any) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise InputError('it needs a list of texts, or of tables such as {id = "a", text = "…"}')
+    return value
+
+
+def _parse_messages(value: Any) -> Conversation:
+    if not is_message_list(value):
+        raise InputError('it needs a list of messages, such as {role = "user", content = "…"}')
+    return Conversation.from_messages(value)
+
+
 def _parse_table(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError("it needs a table, such as {tolerance = 1e-9}")
@@ -210,6 +224,8 @@ INPUT_KEYS: Mapping[str, Parser] = {
     "text": _parse_text,
     "file": _parse_text,
     "pair": _parse_text,
+    "documents": _parse_documents,
+    "messages": _parse_messages,
 }
 
 
@@ -324,7 +340,35 @@ def _parse_case(
     )
 
 
-def _case_text(values: Mapping[str, Any], path: Path, case: str) -> str | tuple[str, str] | Path:
+def _case_text(
+    values: Mapping[str, Any], path: Path, case: str
+) -> str | tuple[str, str] | Path | Conversation:
+    """Return the text of a case: of its key, of its file, a pair of texts, or a conversation."""
+    if "pair" in values and values.keys() & {"documents", "messages"}:
+        raise InputError(
+            f"{describe_place(path, case, 'pair')}: a pair has no documents or messages. Leave it "
+            "out."
+        )
+    if "messages" in values:
+        if values.keys() & {"text", "file"}:
+            raise InputError(
+                f"{describe_place(path, case, 'messages')}: messages exclude text and file. Give "
+                "one of them."
+            )
+        question = values["messages"]
+    else:
+        question = _read_case_text(values, path, case)
+    if "documents" not in values:
+        return question
+    try:
+        return Conversation.from_documents(question, values["documents"])
+    except InputError as error:
+        raise InputError(f"{describe_place(path, case, 'documents')}: {error}") from None
+
+
+def _read_case_text(
+    values: Mapping[str, Any], path: Path, case: str
+) -> str | tuple[str, str] | Path:
     """Return the text of a case: of its key, of its file, or a pair of texts."""
     if ("text" in values) == ("file" in values):
         problem = "text and file exclude each other" if "text" in values else "the text is missing"

@@ -27,7 +27,7 @@ from limelight.request import Request, prepare_model
 from limelight.results import Counterfactual, Explanation
 from limelight.results.decision_rule import DecisionRule
 from limelight.shapes import Float
-from limelight.text import truncate_line
+from limelight.text import Conversation, truncate_line
 
 _MAX_SETS = 4096  # of listed words, if the budget is no number of calls
 _BATCH = 512  # masks computed together
@@ -253,7 +253,7 @@ class CaseText:
         if _matching_features(word, self.game.features):
             return
         is_hidden = bool(_matching_features(word, self._words))
-        if " " in name and not isinstance(self.case.text, Path):
+        if " " in name and not isinstance(self.case.text, Path | Conversation):
             texts = [self.case.text] if isinstance(self.case.text, str) else self.case.text
             pattern = rf"(?<!\w){re.escape(name)}(?!\w)"
             is_hidden = any(re.search(pattern, _normalize_name(text)) for text in texts)

@@ -66,7 +66,7 @@ def _format_default(default: Any) -> str | None:
 EXAMPLES = {
     "explain": (
         'limelight explain "The plot is predictable, but the acting is superb."',
-        "limelight explain --model path/to/my-bert --file review.txt --output page.html",
+        'limelight explain "Who wrote it?" --model path/to/my-llm --documents page.txt',
     ),
     "compare": (
         'limelight compare "The plot is predictable, but the acting is superb."',
@@ -110,7 +110,7 @@ EXAMPLES = {
     "data": ("limelight data imdb --output data", "limelight data --help"),
     "counterfactual": (
         'limelight counterfactual "The plot is predictable, but the acting is superb."',
-        "limelight counterfactual --model path/to/my-bert --file review.txt --output page.html",
+        "limelight counterfactual --model path/to/my-llm --messages chat.json --output page.html",
     ),
     "check": (
         "limelight check reviews.limelight.toml",
@@ -239,6 +239,9 @@ def _mark_stdin_argument(arguments: Sequence[str]) -> list[str]:
     for argument in arguments:
         if argument != "-":
             remaining.append(argument)
+            continue
+        if remaining and remaining[-1] == "--messages":
+            remaining[-1] = "--messages=-"
             continue
         option = remaining.pop() if remaining and remaining[-1] in _PATH_OPTIONS else "--file"
         reads_stdin |= option in ("--file", "-f")

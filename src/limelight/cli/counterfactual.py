@@ -21,6 +21,7 @@ from limelight.cli.options import (
     ModelOptions,
     Seed,
     check_quotes,
+    convert_numbers,
 )
 from limelight.cli.texts import TextOptions
 from limelight.errors import InputError
@@ -94,6 +95,8 @@ def counterfactual(
         "budget": budget,
         "seed": seed,
     }
+    if texts.source.has_parts:
+        keywords["protect"] = convert_numbers(keywords["protect"])
     loaded, display = model.load(), show_progress("searching")
 
     def search_batch(batch: list[UserInput]) -> Any:

@@ -12,7 +12,9 @@ from limelight.cli.groups import BUDGET, INPUT, OUTPUT, TARGET, WORKERS
 from limelight.cli.options import (
     DATA_HELP,
     AnswerColumn,
+    DocumentsColumn,
     LabelColumn,
+    MessagesColumn,
     Method,
     MethodSettings,
     ModelOptions,
@@ -21,6 +23,7 @@ from limelight.cli.options import (
     RequestOptions,
     TextColumn,
     WholeNumberOrNone,
+    convert_numbers,
     split_names,
 )
 from limelight.errors import InputError
@@ -40,6 +43,8 @@ def explain_data(
     label_column: LabelColumn = None,
     at_column: Annotated[str | None, Parameter(group=INPUT)] = None,
     answer_column: AnswerColumn = None,
+    documents_column: DocumentsColumn = None,
+    messages_column: MessagesColumn = None,
     limit: Annotated[WholeNumberOrNone, Parameter(group=INPUT)] = None,
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
     each: Annotated[Literal["class", "sentence"] | None, Parameter(group=TARGET)] = None,
@@ -107,6 +112,8 @@ def explain_data(
         bar.
     """
     keywords = request.keywords(each)
+    if documents_column is not None or messages_column is not None:
+        keywords["protect"] = convert_numbers(keywords["protect"])
     loaded_model = model.load(labeled=True)
     methods = split_names(method)
     with track_run(output, log) as progress:
@@ -124,6 +131,8 @@ def explain_data(
             label_column=label_column,
             at_column=at_column,
             answer_column=answer_column,
+            documents_column=documents_column,
+            messages_column=messages_column,
             limit=limit,
             labels=model.data_labels,
             budget=budget,

@@ -1,8 +1,7 @@
 """``limelight judge``."""
 
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -11,7 +10,9 @@ from limelight.cli.groups import BUDGET, FEATURES, INPUT, METHOD, OUTPUT, TARGET
 from limelight.cli.options import (
     AnswerColumn,
     DataFile,
+    DocumentsColumn,
     JudgeRequestOptions,
+    MessagesColumn,
     Methods,
     MethodSettings,
     ModelOptions,
@@ -33,6 +34,8 @@ def judge(
     pair_column: PairColumn = None,
     label_column: Annotated[str | None, Parameter(group=INPUT)] = None,
     answer_column: AnswerColumn = None,
+    documents_column: DocumentsColumn = None,
+    messages_column: MessagesColumn = None,
     rationales: Annotated[str | None, Parameter(group=INPUT)] = None,
     limit: Annotated[WholeNumberOrNone, Parameter(group=INPUT)] = None,
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
@@ -90,16 +93,31 @@ def judge(
     # Open folders of explanations here, because `judging` is a layer below `runs`.
     names = split_names(methods) or []
     judged_methods = [Run(name) if name and Path(name).is_dir() else name for name in names]
-    read = partial(read_rows, text_column=text_column, label_column=label_column, limit=limit)
+    columns_of_texts: dict[str, Any] = {
+        "text_column": text_column,
+        "documents_column": documents_column,
+        "messages_column": messages_column,
+        "limit": limit,
+    }
+
+    def read(**columns: Any) -> LabeledRows:
+        """Read the texts with their labels."""
+        return read_rows(data, label_column=label_column, **columns_of_texts, **columns)
+
     if rationales is None:
-        texts, marked = read(data, pair_column=pair_column), None
+        texts, marked = read(pair_column=pair_column), None
     else:
-        if pair_column is not None:
-            raise InputError("rationales need single texts. Leave --pair-column out.")
+        for option, column in (
+            ("--pair-column", pair_column),
+            ("--documents-column", documents_column),
+            ("--messages-column", messages_column),
+        ):
+            if column is not None:
+                raise InputError(f"rationales need single texts. Leave {option} out.")
         rows, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
         is_eraser = rationales == "evidences"  # ERASER stores the texts in separate files
-        texts = LabeledRows(rows, [] if is_eraser else read(data).labels)
-    answers = read_answers(data, answer_column, text_column=text_column, limit=limit)
+        texts = LabeledRows(rows, [] if is_eraser else read().labels)
+    answers = read_answers(data, answer_column, **columns_of_texts)
     classifier = model.load(labeled=True)
 
     def print_estimate(estimate: object) -> None:

@@ -97,6 +97,22 @@ AnswerColumn = Annotated[
         help="Language models: column of the answers. Default: the answer that the model writes.",
     ),
 ]
+DocumentsColumn = Annotated[
+    str | None,
+    Parameter(
+        group=INPUT,
+        help="Language models: column of the documents of each question, which is the text. Cells "
+        "are lists, or lists as JSON.",
+    ),
+]
+MessagesColumn = Annotated[
+    str | None,
+    Parameter(
+        group=INPUT,
+        help="Language models: column of chats instead of texts. Cells are lists of messages, or "
+        "lists as JSON.",
+    ),
+]
 Method = Annotated[str | None, Parameter(name=["--method", "-m"], group=METHOD)]
 Methods = Annotated[str | None, Parameter(name=["--methods", "-m"], group=METHOD)]
 MethodSettings = Annotated[
@@ -127,7 +143,8 @@ class ModelOptions:
         an AttentionClassifier.
     template
         Language models: the prompt, with {text} in place of the text, or a JSON list of chat
-        messages. Without --labels, the model answers in its own words.
+        messages. Without --labels, the model answers in its own words. For --documents, the prompt
+        with {documents} and {question}. Default: the chat template of the model.
     labels
         With --template: the word that the model writes for each class, as in
         negative=bad,positive=good. For labeled data: the class of each label, as in
@@ -406,6 +423,8 @@ class ExplainOptions:
         self.texts.check()
         if self.budget is not None:
             parse_budget(self.budget)  # raises an error before the model is loaded
+        if self.texts.source.has_parts:
+            keywords["protect"] = convert_numbers(keywords["protect"])
         model, display = self.model.load(), show_progress("explaining")
 
         def explain_batch(texts: list[UserInput]) -> Any:
@@ -448,6 +467,11 @@ def check_quotes(texts: tuple[str, ...]) -> None:
 def convert_digits(text: str | None) -> str | int | None:
     """Convert a text of digits to a number; return any other text unchanged."""
     return int(text) if text is not None and _NUMBER.fullmatch(text) else text
+
+
+def convert_numbers(names: Sequence[str]) -> list[str | int]:
+    """Convert the numbers among the names of documents and messages."""
+    return [int(name) if _NUMBER.fullmatch(name) else name for name in names]
 
 
 def split_names(option: str | None) -> list[str] | None:

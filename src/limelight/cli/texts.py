@@ -15,9 +15,10 @@ from cyclopts import Parameter
 
 from limelight.cli.console import print_stderr
 from limelight.cli.groups import INPUT
-from limelight.errors import InputError
-from limelight.files import Readable, read_at_most
-from limelight.text import UserInput
+from limelight.errors import InputError, short_repr
+from limelight.files import Readable, parse_json, read_at_most
+from limelight.text import Conversation, Document, UserInput
+from limelight.text.conversations import is_message_list
 from limelight.text.images import has_ending
 from limelight.text.inputs import WarningCounts
 
@@ -26,9 +27,7 @@ Result = TypeVar("Result")
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8 (surrogateescape)
 
 
-def read_answers(
-    data: Path, column: str | None, *, text_column: str | None, limit: int | None
-) -> list[str | None] | None:
+def read_answers(data: Path, column: str | None, **columns: Any) -> list[str | None] | None:
     """Read the answer of each text from a column of the data; an empty cell gives None.
 
     Parameters
@@ -37,10 +36,8 @@ def read_answers(
         A data file.
     column
         The column of the answers. None reads no answers.
-    text_column
-        The column of the texts.
-    limit
-        Number of texts to read. None reads all.
+    **columns
+        The columns of the texts and the limit, as :func:`limelight.data.read_rows` takes them.
 
     Returns
     -------
@@ -51,7 +48,7 @@ def read_answers(
     from limelight.data import read_rows
 
     # Answers are read like labels: one cell for each text.
-    labels = read_rows(data, text_column=text_column, label_column=column, limit=limit).labels
+    labels = read_rows(data, label_column=column, **columns).labels
     cells = ("" if label is None else str(label) for label in labels)
     return [cell if cell.strip() else None for cell in cells]
 
@@ -59,7 +56,7 @@ def read_answers(
 @Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
 class TextSource:
-    """Select the second text of a pair, and a file that contains the text.
+    """Select the second text of a pair, documents, and a file with the text or with messages.
 
     Parameters
     ----------
@@ -67,10 +64,31 @@ class TextSource:
         The second text, for models that read pairs of texts. The argument is the first text.
     file
         Read the text from this file.
+    documents
+        Language models: a document for the question, which is the text. The id of a text file is
+        its name. A .json or .jsonl file contains texts, or objects with "text", "title" and "id".
+        Repeat for more files.
+    messages
+        Language models: explain the messages of a chat instead of a text. Give a JSON file in
+        OpenAI's format, or "-" for standard input.
     """
 
     pair: str | None = None
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
+    documents: tuple[Path, ...] = ()
+    messages: Path | None = None
+
+    def check(self) -> None:
+        """Raise InputError if the options contradict each other."""
+        if self.pair is not None and (self.documents or self.messages is not None):
+            raise InputError(
+                "--pair is the second text of a pair. Give --documents or --messages without it."
+            )
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether the inputs are questions with documents, or messages."""
+        return bool(self.documents) or self.messages is not None
 
     def reads_stream(self, arguments: Sequence[str]) -> bool:
         """Return whether the texts come from a file or standard input, not from the arguments."""
@@ -91,8 +109,12 @@ class TextSource:
     def read_texts(self, arguments: Sequence[str]) -> list[Any]:
         """Return the texts of the arguments; a file or standard input ("-") is one text.
 
-        The name of an image file becomes a path.
+        The name of an image file becomes a path. With --messages, a conversation is returned.
         """
+        if self.messages is not None:
+            if arguments or self.file is not None:
+                raise InputError("give a text or --messages, not both.")
+            return [self._read_messages(self.messages)]
         if not self.reads_stream(arguments):
             if any(has_ending(Path(text)) and _is_file(text) for text in arguments):
                 return [Path(text) if has_ending(Path(text)) else text for text in arguments]
@@ -107,11 +129,55 @@ class TextSource:
             return [self.file]
         if self.file is None:
             return [_read_text(sys.stdin.buffer, "standard input")]
-        with self.file.open("rb") as source:  # also a pipe
-            return [_read_text(source, f"'{self.file}'")]
+        return [_read_file(self.file)]
 
-    def add_pair(self, texts: Sequence[str]) -> list[UserInput]:
-        """Return the texts; with --pair, the only text becomes a pair of texts."""
+    def _read_messages(self, file: Path) -> Conversation:
+        """Read the conversation of a JSON file; the file "-" is standard input."""
+        if file == Path("-"):
+            if sys.stdin is None:
+                raise InputError("standard input is closed, so '-' has no messages. Give a file.")
+            content = _read_text(sys.stdin.buffer, "standard input")
+        else:
+            content = _read_file(file)
+        messages = parse_json(content, "--messages")
+        if not is_message_list(messages):
+            raise InputError(
+                "--messages must be a JSON list of messages with a role and a content, not "
+                f"{short_repr(messages)}."
+            )
+        return Conversation.from_messages(messages)
+
+    def read_documents(self) -> list[Any]:
+        """Return the documents of all files in their order."""
+        names = [file.name for file in self.documents]
+        documents: list[Any] = []
+        for file in self.documents:
+            content = _read_file(file)
+            if file.suffix == ".jsonl":
+                lines = enumerate(content.splitlines(), start=1)
+                documents += [
+                    parse_json(line, f"line {number} of '{file}'")
+                    for number, line in lines
+                    if line.strip()
+                ]
+            elif file.suffix == ".json":
+                values = parse_json(content, f"'{file}'")
+                if not isinstance(values, list):
+                    raise InputError(
+                        f"'{file}' must be a JSON list of documents, not {short_repr(values)}."
+                    )
+                documents += values
+            else:
+                name = file.name if names.count(file.name) == 1 else str(file)
+                if not content.strip():
+                    raise InputError(f"the document '{file}' is empty. Leave it out.")
+                documents.append(Document(name, content))
+        return documents
+
+    def make_inputs(self, texts: Sequence[Any], documents: Sequence[Any]) -> list[UserInput]:
+        """Return the texts as inputs: as pairs with --pair, as questions with --documents."""
+        if self.documents:
+            return [Conversation.from_documents(text, documents) for text in texts]
         if self.pair is None:
             return list(texts)
         if len(texts) > 1:
@@ -141,6 +207,13 @@ class TextOptions:
 
     def check(self) -> None:
         """Raise InputError if the options contradict each other."""
+        self.source.check()
+        if self.lines and self.source.messages is not None:
+            raise InputError("--messages is one conversation. Leave --lines out.")
+        if self.tabs and self.source.documents:
+            raise InputError(
+                "--tabs is for pairs of texts. Leave it out, or leave --documents out."
+            )
         if self.tabs and not self.lines:
             raise InputError("--tabs splits each line into two texts. Add --lines.")
         if self.source.pair is not None and self.lines:
@@ -174,12 +247,15 @@ class TextOptions:
         The results, which are computed when they are read.
         """
         file, by_line = self.source.file, self.lines and self.source.reads_stream(arguments)
+        documents = self.source.read_documents()
 
-        def compute_batch(texts: list[str]) -> Sequence[Result]:
+        def compute_batch(texts: list[Any]) -> Sequence[Result]:
             """Convert the lines or arguments to texts or pairs, and compute their results."""
             if by_line and any(map(_ESCAPED_BYTE.search, texts)):
                 raise _line_error("be UTF-8 text. Convert the input first.")
-            return compute([*map(_split_tab, texts)] if self.tabs else self.source.add_pair(texts))
+            if self.tabs:
+                return compute([*map(_split_tab, texts)])
+            return compute(self.source.make_inputs(texts, documents))
 
         if by_line:
             lines = _numbered_lines(file)
@@ -187,6 +263,12 @@ class TextOptions:
         texts = self.source.read_texts(arguments)
         numbered = enumerate(texts, start=1)
         return TextResults(numbered, compute_batch, list_warnings, len(texts), source=None)
+
+
+def _read_file(file: Path) -> str:
+    """Read a file as one text in UTF-8."""
+    with file.open("rb") as source:  # also a pipe
+        return _read_text(source, f"'{file}'")
 
 
 def _read_text(file: Readable, source: str) -> str:
@@ -240,7 +322,7 @@ class TextResults(Generic[Result]):
     Parameters
     ----------
     lines
-        The number and the text of each line.
+        The number and the text of each line, or other inputs with their numbers.
     compute
         Returns one result for each text of a batch.
     list_warnings
@@ -251,8 +333,8 @@ class TextResults(Generic[Result]):
         The file of the lines, "-" for standard input, or None if the texts are not lines.
     """
 
-    lines: Iterator[tuple[int, str]]
-    compute: Callable[[list[str]], Sequence[Result]]
+    lines: Iterator[tuple[int, Any]]
+    compute: Callable[[list[Any]], Sequence[Result]]
     list_warnings: Callable[[Result], Iterable[str]]
     batch_size: int
     source: Path | str | None
@@ -302,7 +384,7 @@ class TextResults(Generic[Result]):
         return f"Continue with line {next_line}: {command}"
 
     def _compute_batch(
-        self, first: int, batch: list[tuple[int, str]]
+        self, first: int, batch: list[tuple[int, Any]]
     ) -> Iterator[tuple[int, Result]]:
         """Yield results of a batch; if a text has an error, compute each text separately."""
         try:

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from limelight.data.files import Batch, Source, is_text, open_sources
+from limelight.data.conversations import read_conversation
+from limelight.data.files import Batch, Source, is_list, is_text, open_sources
 from limelight.data.labels import Labels, label_classes
 from limelight.errors import InputError, check_count
 from limelight.results.schema import Record
-from limelight.text import UserInput
+from limelight.text import Conversation, UserInput
 from limelight.text.characters import LONE_SURROGATE
+from limelight.text.conversations import is_conversation_cell
 
 # Common names, best first.
 _TEXT_NAMES = (
@@ -22,6 +24,7 @@ _TEXT_NAMES = (
 )  # fmt: skip
 _ID_NAMES = ("id", "uid", "uuid", "guid", "key", "index", "idx")
 _LABEL_NAMES = ("label", "labels", "class", "sentiment", "category")
+_QUESTION_NAMES = ("question", "query", "prompt")  # of texts with documents
 _PAIR_NAMES = (
     ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"),
     ("sentence_a", "sentence_b"), ("text1", "text2"), ("text_a", "text_b"),
@@ -50,7 +53,8 @@ class DataColumns(Record, frozen=True, kw_only=True):
     """The columns of the data; ``carried`` columns are stored with the results.
 
     For pairs, ``pair`` is the column of the second texts. ``at`` is the column of the query of
-    each text: a span, or an answer.
+    each text: a span, or an answer. ``documents`` is the column of the documents of each question.
+    With ``messages``, the column of chats, ``text`` is the same column.
     """
 
     text: str
@@ -59,11 +63,18 @@ class DataColumns(Record, frozen=True, kw_only=True):
     carried: list[str]
     pair: str | None = None
     at: str | None = None
+    documents: str | None = None
+    messages: str | None = None
 
     @property
     def texts(self) -> list[str]:
-        """The column of the texts, and that of their second sides if there is one."""
-        return [self.text] if self.pair is None else [self.text, self.pair]
+        """The column of the texts, and that of their second sides or their documents."""
+        return [name for name in (self.text, self.pair, self.documents) if name is not None]
+
+    @property
+    def has_conversations(self) -> bool:
+        """Whether a row is a conversation, not a text or a pair."""
+        return self.documents is not None or self.messages is not None
 
     @property
     def used_columns(self) -> list[str]:
@@ -104,6 +115,8 @@ _COLUMN_OPTIONS = {  # by the fields of `DataColumns`
     "id": "id_column (--id-column)",
     "label": "label_column (--label-column)",
     "at": "at_column (--at-column) or answer_column (--answer-column)",
+    "documents": "documents_column (--documents-column)",
+    "messages": "messages_column (--messages-column)",
 }
 
 
@@ -145,6 +158,13 @@ def find_text_fault(text: Any, noun: str = "text") -> str | None:
     return None
 
 
+def _cell_fault(text: str) -> str | None:
+    """Return the reason why a text cannot be a cell of a run; None if it can."""
+    if is_conversation_cell(text):
+        return "the text must not begin with the mark that limelight writes before messages."
+    return None
+
+
 class Row(NamedTuple):
     """A text, the cells of other columns, and their location, such as "row 3 of 'a.csv'"."""
 
@@ -182,20 +202,45 @@ class DataSet:
             if selected_rows is not None and number - 1 not in selected_rows:
                 continue
             where = f"row {number} of '{self.name}'"
+            if self.columns.has_conversations:
+                conversation, fault = self._read_conversation(row[:sides])
+                if conversation is None:
+                    raise InputError(f"{where}: {fault}")
+                size += len(conversation.cell)
+                self._check_size(size)
+                yield Row(conversation, row[sides:], where)
+                continue
             for text in row[:sides]:
                 if sentence := find_text_fault(text):
                     raise InputError(f"{where}: {sentence}")
                 if not allow_empty and (not text or text.isspace()):
                     raise InputError(f"{where} has an empty text. Remove the row.")
                 size += len(text)
-            if size > _MAX_TOTAL_CHARACTERS:
-                raise InputError(
-                    f"'{self.name}' has more than {_MAX_TOTAL_CHARACTERS:,} characters of text. "
-                    "Give a part of it."
-                )
+            self._check_size(size)
             yield Row(row[:sides] if sides == 2 else row[0], row[sides:], where)
         if not number:
             raise InputError(f"'{self.name}' has no rows.")
+
+    def _check_size(self, size: int) -> None:
+        """Raise an error if texts have too many characters for the memory."""
+        if size > _MAX_TOTAL_CHARACTERS:
+            raise InputError(
+                f"'{self.name}' has more than {_MAX_TOTAL_CHARACTERS:,} characters of text. "
+                "Give a part of it."
+            )
+
+    def _read_conversation(
+        self, cells: Sequence[Any]
+    ) -> tuple[Conversation, None] | tuple[None, str]:
+        """Return the conversation of a row, or the reason why it cannot be used."""
+        try:
+            has_messages = self.columns.messages is not None
+            conversation = read_conversation(cells, has_messages=has_messages)
+        except InputError as error:
+            return None, str(error)
+        if fault := find_text_fault(conversation.cell, "conversation"):
+            return None, fault
+        return conversation, None
 
     def record(
         self, *, store_texts: bool, limit: int | None = None, labels: Labels | None = None
@@ -272,6 +317,23 @@ class DataSet:
                     "Restore it, and start the run again to continue."
                 )
 
+    def _usable_cells(
+        self, sides: Sequence[Sequence[Any]]
+    ) -> tuple[list[list[str | None]], list[str | None]]:
+        """Return the texts of each column, None for unusable ones, and the fault of each row."""
+        if self.columns.has_conversations:
+            rows = [self._read_conversation(row) for row in zip(*sides, strict=True)]
+            cells = [
+                None if conversation is None else conversation.cell for conversation, _ in rows
+            ]
+            return [cells], [fault for _, fault in rows]
+        faults = [[find_text_fault(text) or _cell_fault(text) for text in side] for side in sides]
+        usable = [
+            [None if fault else text for text, fault in zip(*column, strict=True)]
+            for column in zip(sides, faults, strict=True)
+        ]
+        return usable, [next(filter(None, row), None) for row in zip(*faults, strict=True)]
+
     def _make_table(self, file: Source, batch: Batch, part: slice, first: int) -> Any:
         """Build an Arrow table of some rows of a batch; ``first`` is the number of their first."""
         import pyarrow as pa
@@ -282,11 +344,7 @@ class DataSet:
             zip(columns.used_columns, cells, strict=True)
         )
         sides = [cells_by_name[name] for name in columns.texts]
-        faults = [[find_text_fault(text) for text in side] for side in sides]
-        usable = [
-            [None if text_faults else text for text, text_faults in zip(*column_pair, strict=True)]
-            for column_pair in zip(sides, faults, strict=True)
-        ]
+        usable, faults = self._usable_cells(sides)
         empty_cells: list[str | None] = [None] * len(rows)
         ids, labels, at = (
             file.strings(cells_by_name.get(name, empty_cells))
@@ -297,9 +355,7 @@ class DataSet:
             "id": [str(row) if id is None else id for row, id in zip(rows, ids, strict=True)],
             "text": usable[0],
             "label": labels,
-            "error": [
-                next(filter(None, text_faults), None) for text_faults in zip(*faults, strict=True)
-            ],
+            "error": faults,
             "pair": empty_cells if columns.pair is None else usable[1],
             # An empty cell is no query: the model's own spans or answer are explained.
             "at": [cell if cell and cell.strip() else None for cell in at],
@@ -325,6 +381,8 @@ def open_data(
     label: str | None = None,
     pair: str | None = None,
     at: str | None = None,
+    documents: str | None = None,
+    messages: str | None = None,
 ) -> DataSet:
     """Open the data of :func:`limelight.explain_data` and choose the columns to use.
 
@@ -342,6 +400,10 @@ def open_data(
         The columns of ids and of labels.
     at
         The column of the queries.
+    documents
+        The column of the documents of each text, which is a question.
+    messages
+        The column of chats, instead of ``text``.
 
     Returns
     -------
@@ -352,12 +414,22 @@ def open_data(
     InputError
         If there are no such data or columns, or if the texts are not strings.
     """
+    _check_input_columns(text=text, pair=pair, documents=documents, messages=messages)
     files = open_sources(data)
     types = files[0].columns
     id = _find_column(_ID_NAMES, _index_by_lowercase(types)) if id is None else id
     label = _find_column(_LABEL_NAMES, _index_by_lowercase(types)) if label is None else label
     texts = _index_by_lowercase(name for name, kind in types.items() if is_text(kind))
-    if text is None:
+    if messages is not None:
+        text = messages
+    elif documents is not None and text is None:
+        other_names = [name for name in texts.values() if name not in (id, label, documents, at)]
+        text = (
+            _find_column((*_QUESTION_NAMES, *_TEXT_NAMES), texts)
+            or (other_names[0] if len(other_names) == 1 else None)
+            or "question"
+        )
+    elif text is None:
         pair_names = next(
             (pair_names for pair_names in _PAIR_NAMES if texts.keys() >= {*pair_names}), None
         )
@@ -377,17 +449,31 @@ def open_data(
         raise InputError(
             f"text_column and pair_column must be different columns, but both are {pair!r}."
         )
-    columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair, at=at)
-    for role in _COLUMN_OPTIONS:
+    columns = DataColumns(
+        text=text,
+        id=id,
+        label=label,
+        carried=[],
+        pair=pair,
+        at=at,
+        documents=documents,
+        messages=messages,
+    )
+    # The column of chats is checked as such, and not as that of the texts.
+    roles = [role for role in _COLUMN_OPTIONS if role != "text" or messages is None]
+    for role in roles:
         if (role_column := getattr(columns, role)) is not None:
             if _INVALID_NAME.search(role_column):  # UTF-16 has one column, taken for the texts
                 raise InputError(_header_error(files[0]))
             check_role(files, role_column, role)
     for name in columns.texts:
+        has_lists = name in (documents, messages)
         for file in files:
-            if not is_text(kind := file.columns[name]) and file.count():
+            kind = file.columns[name]
+            if not (is_text(kind) or (has_lists and is_list(kind))) and file.count():
+                noun = "lists" if has_lists else "texts"
                 raise InputError(
-                    f"the column {name!r} of '{file.path}' must contain texts, not {kind}."
+                    f"the column {name!r} of '{file.path}' must contain {noun}, not {kind}."
                 )
     # Other columns would give shards two schemas, which no query reads together.
     shared_names = [
@@ -403,6 +489,21 @@ def open_data(
     return DataSet(files, msgspec.structs.replace(columns, carried=carried), name_of_data)
 
 
+def _check_input_columns(
+    *, text: str | None, pair: str | None, documents: str | None, messages: str | None
+) -> None:
+    """Raise an error if options name columns of different kinds of inputs."""
+    if messages is not None and text is not None:
+        raise InputError(
+            "give text_column (--text-column) or messages_column (--messages-column), not both."
+        )
+    if pair is not None and (documents or messages) is not None:
+        raise InputError(
+            "pair_column (--pair-column) is for pairs of texts. Leave it out, because documents "
+            "and messages are no pairs."
+        )
+
+
 class LabeledRows(NamedTuple):
     """Texts and their labels as in the data; no labels if there is no column of labels."""
 
@@ -416,13 +517,15 @@ def read_rows(
     text_column: str | None = None,
     pair_column: str | None = None,
     label_column: str | None = None,
+    documents_column: str | None = None,
+    messages_column: str | None = None,
     limit: int | None = None,
 ) -> LabeledRows:
-    """Read the texts or pairs of a file or table with their labels.
+    """Read the texts, pairs or conversations of a file or table with their labels.
 
     Parameters
     ----------
-    data, text_column, pair_column, label_column
+    data, text_column, pair_column, label_column, documents_column, messages_column
         The data and their columns, as in :func:`limelight.explain_data`.
     limit
         The maximal number of rows, evenly spread; by default all.
@@ -432,7 +535,14 @@ def read_rows(
     LabeledRows
         The texts and their labels.
     """
-    data_set = open_data(data, text=text_column, pair=pair_column, label=label_column)
+    data_set = open_data(
+        data,
+        text=text_column,
+        pair=pair_column,
+        label=label_column,
+        documents=documents_column,
+        messages=messages_column,
+    )
     label = [data_set.columns.label] if data_set.columns.label is not None else []
     rows = list(data_set.rows(*label, limit=limit, allow_empty=True))
     return LabeledRows([row.text for row in rows], [cell for row in rows for cell in row.cells])

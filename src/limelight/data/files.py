@@ -27,6 +27,7 @@ _BATCH = 1000  # rows
 _MAX_CHARACTERS = 1 << 28  # characters of a line or of a cell
 _SAMPLE_LINES = 1000  # lines of JSON that say which columns there are
 _TEXT_TYPE = re.compile(r"(dictionary<values=)?(large_)?(string|binary)(_view)?(,|$)")
+_LIST_TYPE = re.compile(r"(large_|fixed_size_)?list(_view)?<")
 _IMAGE_TYPE = re.compile(r"struct<(path: (large_)?string, )?bytes: (large_)?binary\b")
 # Columns as lists of Python values, and stored columns as Arrow arrays.
 Batch = tuple[list[list[Any]], list[Any]]
@@ -39,6 +40,11 @@ def is_text(kind: str) -> bool:
     Or images, which come as strings too.
     """
     return (_TEXT_TYPE.match(kind) or _IMAGE_TYPE.match(kind)) is not None
+
+
+def is_list(kind: str) -> bool:
+    """Return whether a column of this type contains lists."""
+    return _LIST_TYPE.match(kind) is not None
 
 
 def replace_invalid_utf8(text: str) -> str:

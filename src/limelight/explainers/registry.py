@@ -50,7 +50,8 @@ _METHOD_ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _RESERVED_NAMES = {request_field.name for request_field in fields(Request)} | {
     "model", "text", "texts", "method", "methods", "budget", "progress", "attention", "data",
     "output", "limit", "workers", "executor", "retry", "shard_texts", "store_texts", "text_column",
-    "pair_column", "id_column", "label_column", "columns", "curves", "rationales", "estimate",
+    "pair_column", "documents_column", "messages_column", "id_column", "label_column", "columns",
+    "curves", "rationales", "estimate",
     "second_replacement",
 }  # fmt: skip
 

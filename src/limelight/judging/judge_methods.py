@@ -39,7 +39,14 @@ from limelight.progress import Estimate, ProgressCallback, open_progress
 from limelight.request import Request, prepare_model
 from limelight.results.judgment import JudgedText, Judgment
 from limelight.setting_keywords import MethodSettings
-from limelight.text import FeatureSpec, feature_kind, feature_noun, join_pair
+from limelight.text import (
+    Conversation,
+    FeatureSpec,
+    attach_documents,
+    feature_kind,
+    feature_noun,
+    join_pair,
+)
 
 
 def judge(
@@ -54,6 +61,7 @@ def judge(
     window: str | int | None = None,
     side: str | None = None,
     answer: str | Sequence[str | None] | None = None,
+    documents: Sequence[Any] | None = None,
     replacement: str = "auto",
     second_replacement: str | None = None,
     columns: str | Collection[str] | None = None,
@@ -77,11 +85,11 @@ def judge(
     model
         A model from :func:`limelight.load` or :func:`limelight.wrap`.
     texts
-        A list of texts, or of pairs of texts as tuples. Or data as :func:`limelight.explain_data`
-        takes them: a :class:`pathlib.Path` or a table with the usual names of columns, or the
-        result of :func:`limelight.data.read_rows`. A judgment needs no labels. If there are labels
-        that match no class of the model, there is a warning. There is also a warning if the model
-        is right less often than guessing.
+        A list of texts, of pairs of texts as tuples, or of chats in OpenAI's format. Or data as
+        :func:`limelight.explain_data` takes them: a :class:`pathlib.Path` or a table with the usual
+        names of columns, or the result of :func:`limelight.data.read_rows`. A judgment needs no
+        labels. If there are labels that match no class of the model, there is a warning. There is
+        also a warning if the model is right less often than guessing.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
         explanations (a JSON file, a list of them, or a mapping from texts to them), a
@@ -105,7 +113,11 @@ def judge(
         The text of a pair whose words are removed, as in :func:`limelight.explain`.
     answer
         Language models: the answers whose log-probability is judged, one for each text, or one
-        for all. By default, the answer that the model generates, once.
+        for all. By default, the last message of a chat, or the answer that the model generates,
+        once.
+    documents
+        Language models: one list of documents for each question of ``texts``, as in
+        :func:`limelight.explain`. Their faithfulness is that of documents as features.
     replacement
         The replacement of removed words, in the curves and in the methods that remove words.
     second_replacement
@@ -183,7 +195,7 @@ def judge(
     replacements = _resolve_replacements(model, replacement, second_replacement)
     check_keywords(judge, settings)
     candidates = make_candidates(model, methods, settings, seed=seed, replacement=replacements[0])
-    inputs, data_labels = _read_labeled_rows(texts)
+    inputs, data_labels = _read_labeled_rows(texts, documents)
     # The label of a text does not apply to its spans.
     has_text_labels = data_labels and not has(model, "spans")
     class_labels = ClassLabels(model.classes, labels) if has_text_labels else None
@@ -196,6 +208,8 @@ def judge(
         raise InputError(
             f"side {side!r} needs pairs of texts, but these are single texts. Leave side out."
         )
+    if rationales is not None and any(isinstance(text, Conversation) for text in inputs):
+        raise InputError("rationales need texts, not chats or documents. Leave rationales out.")
     # People marked a pair in the one text that results if both texts are joined.
     joined_texts = [
         join_pair(text)[0] if isinstance(text, tuple) and len(text) == 2 else text
@@ -289,8 +303,15 @@ def judge(
     )
 
 
-def _read_labeled_rows(data: Any) -> LabeledRows:
-    """Return the texts of the data, and their labels if there are any."""
+def _read_labeled_rows(data: Any, documents: Any) -> LabeledRows:
+    """Return the texts of the data with their documents, and their labels if there are any."""
+    if documents is not None:
+        if not isinstance(data, list | tuple):
+            raise InputError(
+                "documents needs a list of questions as texts. In a table, name the column of the "
+                "documents in read_rows(…, documents_column=…)."
+            )
+        return LabeledRows(as_list(attach_documents(list(data), documents)), [])
     if isinstance(data, LabeledRows):
         return data
     # A string is a text here, never the name of a file.

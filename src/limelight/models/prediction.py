@@ -1,6 +1,7 @@
 """What models predict, as rows that are ready for JSON."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -138,5 +139,5 @@ def _class_rows(model: Model, inputs: list[ModelInput]) -> list[dict[str, Any]]:
 
 def _prediction_row(model_input: ModelInput, prediction: dict[str, Any]) -> dict[str, Any]:
     """Return text, prediction and warnings as one row."""
-    parts = {"parts": model_input.parts} if model_input.parts else {}
+    parts = {"parts": [asdict(part) for part in model_input.parts]} if model_input.parts else {}
     return {"text": model_input.text, **parts, **prediction, "warnings": list(model_input.warnings)}

@@ -166,15 +166,13 @@ def _select_answer(model: Capable, queried: QueriedText) -> AnswerQuery:
     """Return the answer that a text selects, that ends a conversation, or that is generated."""
     if queried.selector is None:
         return model.generate(queried.text)
-    if isinstance(queried.text, Conversation) and queried.text.reply is not None:
-        if isinstance(queried.selector, AnswerQuery):
-            return queried.selector
+    if isinstance(queried.selector, AnswerQuery):
+        return queried.selector
+    query = AnswerQuery.from_cell(queried.selector)
+    is_part = isinstance(queried.text, Conversation) and queried.text.reply is not None
+    if is_part and query.text == queried.selector:  # a plain text, and not the cell of a query
         return model.generate(queried.text).select(queried.selector)
-    return (
-        queried.selector
-        if isinstance(queried.selector, AnswerQuery)
-        else AnswerQuery.from_cell(queried.selector)
-    )
+    return query
 
 
 def _select_spans(model: Capable, queried: QueriedText) -> tuple[SpanQuery, ...]:

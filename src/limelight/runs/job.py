@@ -271,7 +271,7 @@ def make_plan(
         ),
         methods=[make_method_record(configured, budget) for configured in methods],
         # Sorted, because the order of protected words has no meaning.
-        request=replace(request, protect=sorted(request.protect)),
+        request=replace(request, protect=sorted(request.protect, key=_protect_order)),
         data=data,
         shards=ShardPlan(texts=size, count=-(-data.rows // size)),
         budget=None if budget is None else str(budget),
@@ -281,6 +281,11 @@ def make_plan(
         generation=generation_settings(model),
         counterfactual=counterfactual or None,
     )
+
+
+def _protect_order(name: str | int) -> tuple[bool, str]:
+    """Return a key that sorts words and names before numbers of documents and messages."""
+    return not isinstance(name, str), str(name)
 
 
 def _shard_size(
@@ -349,6 +354,8 @@ def explain_data(
     label_column: str | None = None,
     at_column: str | None = None,
     answer_column: str | None = None,
+    documents_column: str | None = None,
+    messages_column: str | None = None,
     sentences: bool = False,
     labels: Labels | None = None,
     budget: BudgetInput | None = None,
@@ -398,6 +405,13 @@ def explain_data(
     answer_column
         With a language model: the column of the answers that are explained; without it, and without
         ``answer``, what the model writes.
+    documents_column
+        With a language model: the column of the documents of each question, which is the text. A
+        cell is a list of texts or dictionaries, as ``documents`` of :func:`limelight.explain`, or
+        such a list as JSON.
+    messages_column
+        With a language model: the column of chats, instead of texts. A cell is a list of messages,
+        or such a list as JSON.
     sentences
         With a language model: explain each sentence of the answer, one row each, as
         :func:`limelight.explain_sentences` does.
@@ -491,6 +505,10 @@ def explain_data(
         needs.append(("at_column", "spans", " Leave it out."))
     if answer_column is not None:
         needs.append(("answer_column", "generation", " Leave it out."))
+    if documents_column is not None:
+        needs.append(("documents_column", "generation", " Leave it out."))
+    if messages_column is not None:
+        needs.append(("messages_column", "generation", " Leave it out."))
     if sentences:
         needs.append(("sentences", "generation", " Leave it out."))
     model, request = prepare_model(model, request, needs=needs)
@@ -509,7 +527,14 @@ def explain_data(
     elif progress:
         report = progress
     data_set = open_data(
-        data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=query_column
+        data,
+        text=text_column,
+        id=id_column,
+        label=label_column,
+        pair=pair_column,
+        at=query_column,
+        documents=documents_column,
+        messages=messages_column,
     )
     # Before the model reads all texts to find their spans, so that a mistake is reported early.
     is_list = isinstance(method, Sequence) and not isinstance(method, str)
@@ -583,9 +608,8 @@ def expand_data_queries(
     table = table.set_column(names.index("at"), "at", pa.array(selectors, pa.string()))
     used_columns = {name: name for name in ("pair", "label") if getattr(columns, name) is not None}
     unused_columns = {"row", "error", "pair", "label"} - used_columns.keys()
-    return open_data(
-        table.drop_columns(sorted(unused_columns)), text="text", id="id", at="at", **used_columns
-    )
+    used_columns["messages" if columns.has_conversations else "text"] = "text"
+    return open_data(table.drop_columns(sorted(unused_columns)), id="id", at="at", **used_columns)
 
 
 def _choose_worker(

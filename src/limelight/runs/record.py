@@ -142,8 +142,9 @@ def write_record(path: Path, record: RunRecord) -> None:
     # Fields that do not apply to this run are left out.
     data = plan["data"]
     for part, name in (
-        (data, "labels"), (data["columns"], "at"), (plan, "splitter"), (plan, "generation"),
-        (plan, "counterfactual"),
+        (data, "labels"), (data["columns"], "at"),
+        (data["columns"], "documents"), (data["columns"], "messages"), (plan, "splitter"),
+        (plan, "generation"), (plan, "counterfactual"),
     ):  # fmt: skip
         if part[name] is None:
             del part[name]

@@ -6,7 +6,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import accumulate, chain
 from typing import Any, BinaryIO
 
@@ -22,7 +22,8 @@ from limelight.results.differences import decode_ranges, encode_ranges
 from limelight.results.explanation import Anchor, Pairs, image_fields
 from limelight.results.values import decode_value, encode_value
 from limelight.runs.record import RunRecord
-from limelight.text import Part, UserInput, join_pair, parse_query
+from limelight.text import AnswerQuery, Conversation, Part, Query, UserInput, join_pair, parse_query
+from limelight.text.conversations import is_conversation_cell
 
 Outcome = Explanation | str  # an explanation, or the message of an error
 
@@ -91,7 +92,7 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
         _list_type(_PART),
         lambda e: [asdict(part) for part in e.parts] or None,
     ),
-    "query": (pa.string(), lambda e: _map_optional(lambda at: json.dumps(at.to_dict()), e.query)),
+    "query": (pa.string(), None),
     "image": (pa.string(), None),
     "pairs": (_list_type(_PAIR), lambda e: _map_optional(_pair_rows, e.pairs)),
     "anchor": (_ANCHOR, lambda e: _map_optional(_anchor_row, e.anchor)),
@@ -403,12 +404,19 @@ def text_hash(text: str) -> str:
 
 
 def input_texts(texts: pa.Table) -> list[UserInput | None]:
-    """Return the input of each row, a text or a pair; None if the row has no usable text."""
+    """Return the text, pair or conversation of each row; None if it has no usable text."""
     sides = (texts[name].to_pylist() for name in ("text", "pair"))
     return [
-        text if text is None or pair is None else (text, pair)
+        text if text is None else _parse_input_cells(text, pair)
         for text, pair in zip(*sides, strict=True)
     ]
+
+
+def _parse_input_cells(text: str, pair: str | None) -> UserInput:
+    """Return the input of the cells of a row."""
+    if pair is not None:
+        return text, pair
+    return Conversation.from_cell(text) if is_conversation_cell(text) else text
 
 
 def shard_table(
@@ -464,6 +472,10 @@ def shard_table(
         "image": [
             _map_optional(lambda e: e.image_json(with_pixels=keep_texts), e) for e in explained
         ],
+        "query": [
+            None if e is None or e.query is None else _query_json(e.query, keep_texts=keep_texts)
+            for e in explained
+        ],
         "error": [outcome if isinstance(outcome, str) else None for outcome in checked],
         **_span_columns(explained),
     }
@@ -478,6 +490,13 @@ def shard_table(
         rows = [_map_optional(_counterfactual_row, result) for result in counterfactuals]
         stored[COUNTERFACTUAL] = pa.array(rows, _COUNTERFACTUAL).take(text_indices)
     return pa.table(stored | carried)
+
+
+def _query_json(query: Query, *, keep_texts: bool) -> str:
+    """Return a query as JSON; the prompt and the question around an answer are texts."""
+    if isinstance(query, AnswerQuery) and not keep_texts:
+        query = replace(query, prompt="", question="")
+    return json.dumps(query.to_dict())
 
 
 def _counterfactual_row(result: Counterfactual | str) -> dict[str, Any]:

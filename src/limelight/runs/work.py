@@ -25,7 +25,7 @@ from limelight.results import Counterfactual
 from limelight.results.values import decode_value, encode_value, plain_value
 from limelight.runs.record import MethodRecord, RunRecord
 from limelight.runs.rows import Outcome, input_texts, shard_bytes, shard_table
-from limelight.text import QueriedText, join_pair, truncate_line
+from limelight.text import Conversation, QueriedText, join_pair, truncate_line
 
 # A run has the same results on every machine, so the time limits nothing.
 _COUNTERFACTUAL_SETTINGS = CounterfactualSettings(is_reproducible=True)
@@ -186,6 +186,8 @@ def queried_texts(texts: pa.Table) -> list[Any]:
 def _text_length(queried: Any) -> int:
     """Return the number of characters of an input, with both texts of a pair."""
     text = queried.text if isinstance(queried, QueriedText) else queried
+    if isinstance(text, Conversation):
+        return len(text.cell)
     return len(join_pair(text)[0])
 
 

@@ -194,6 +194,7 @@ def model_facts(served: ServedModel, features: str | Splitter | None = None) -> 
         # Scores that the page shows until those of the default method arrive.
         "preview": preview,
         "features": [
+            *(["auto"] if features == "auto" else []),
             *feature_names(model),
             *([feature_kind(features)] if callable(features) else []),
         ],
@@ -201,6 +202,7 @@ def model_facts(served: ServedModel, features: str | Splitter | None = None) -> 
         "default_features": feature_kind(features),
         "scales": list(model_scales(model)),
         "replacement": resolve_replacement(model, "auto"),
+        "writes_answers": served.query_kind == "answers",
         "finds_spans": served.query_kind == "places",
         "has_heads": any(
             "per_head" in implementation.settings for implementation in implementations.values()
@@ -214,11 +216,15 @@ def typing_page(content: PageContent) -> str:
         return _message_page(content, "./", "Type and see", "No model is served here.")
     facts = {"models": [model_facts(model, content.features) for model in content.models]}
     body = render_template(
-        "typing.html", max_characters=MAX_CHARACTERS, reads_images=content.shows_images
+        "typing.html",
+        max_characters=MAX_CHARACTERS,
+        reads_images=content.shows_images,
+        writes_answers=any(served.query_kind == "answers" for served in content.models),
     )
-    return _render_page(
-        "Which words drive the prediction?", body, content, script="typing.js", facts=facts
-    )
+    title = "Which words drive the prediction?"
+    if all(served.query_kind == "answers" for served in content.models):
+        title = "Which parts drive the answer?"
+    return _render_page(title, body, content, script="typing.js", facts=facts)
 
 
 def texts_page(content: PageContent) -> str:

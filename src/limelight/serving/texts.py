@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from limelight.data.conversations import read_messages
 from limelight.decisions import CounterfactualSettings, find_counterfactuals
 from limelight.errors import InputError
 from limelight.explainers.batch import Batch
@@ -46,7 +47,17 @@ from limelight.request import REQUEST_FIELDS, Request, RequestField, prepare_mod
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import ProgressCallback
 from limelight.shapes import Bool, Float
-from limelight.text import AnswerQuery, Features, Image, SpanQuery, Splitter, feature_kind
+from limelight.text import (
+    AnswerQuery,
+    Conversation,
+    Document,
+    Features,
+    Image,
+    SpanQuery,
+    Splitter,
+    UserInput,
+    feature_kind,
+)
 from limelight.text.images import is_address
 
 MAX_REQUEST_BYTES = 1 << 20
@@ -78,6 +89,8 @@ class _PageFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     * ``sections``: names of the page's sections to compute, or the format of a file.
     * ``inside``: a span of the text, such as a sentence, whose words are scored. The rest of the
       text stays as it is.
+    * ``documents``: documents next to the text, which is a question. Empty ones are left out.
+    * ``messages``: whether the text is a chat, as a JSON list of messages.
     """
 
     tab: _ShortText
@@ -88,6 +101,19 @@ class _PageFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     changes: Annotated[list[Change], Meta(max_length=200)] = []
     sections: Annotated[list[_ShortText], Meta(max_length=10)] = []
     inside: tuple[_Integer, _Integer] | None = None
+    documents: Annotated[list[str], Meta(max_length=100)] = []
+    messages: bool = False
+
+    @property
+    def user_input(self) -> UserInput:
+        """The text, the chat, or the question with its documents."""
+        text = read_messages(self.text) if self.messages else self.text
+        documents = [
+            Document(f"document {i}", document)
+            for i, document in enumerate(self.documents)
+            if document.strip()
+        ]
+        return Conversation.from_documents(text, documents) if documents else text
 
     @property
     def request(self) -> Request:
@@ -129,7 +155,7 @@ def parse_request(body: bytes, features: str | Splitter | None = None) -> TextRe
         request = msgspec.json.decode(body, type=TextRequest)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"this is not a request of the page: {error}.") from None
-    length = len(request.text)
+    length = len(request.text) + sum(map(len, request.documents))
     if length > MAX_CHARACTERS and not is_address(request.text):
         raise InputError(
             f"the page explains texts of at most {MAX_CHARACTERS:,} characters, but this one has "
@@ -198,7 +224,7 @@ def explain_texts(model: Model, requests: Sequence[TextRequest]) -> list[dict[st
     first_request, answers = requests[0], list[dict[str, Any]]()
     methods = _configure_methods(model, first_request)
     prepared, options = prepare_model(model, first_request.request)
-    for batch in stream_batches(prepared, [request.text for request in requests], options):
+    for batch in stream_batches(prepared, [request.user_input for request in requests], options):
         results = [explain_batch(method.for_model(batch.model), batch) for method in methods]
         for i, text_batch in enumerate(batch.split()):
             explanations = [
@@ -238,8 +264,11 @@ def _answer_data(
     spans = [cast(SpanQuery, query) for queried in expanded for query in queried.queries]
     image = batch.features[0].result_fields(model_input).get("image")
     warnings = merge_warnings(explanations) if explanations else batch.warnings(0)
+    typed = model_input.user_input
     return {
         "text": replace_surrogates(model_input.text),
+        # A chat is shown by its messages alone, because nobody typed its prompt.
+        "typed": replace_surrogates(typed) if isinstance(typed, str) else None,
         "query_spans": [(query.start, query.end) for query in queries[:1]],
         "spans": [(span.start, span.end, span.tag) for span in spans],
         "prediction": _prediction_data(batch),
@@ -268,9 +297,14 @@ def prepare_batch(model: Model, request: TextRequest) -> Batch:
     """Return the unchanged text of a request as a batch with features and target."""
     prepared, options = prepare_model(model, request.request)
     if request.inside is None or request.changes:
-        return _read_text(prepared, options, request.text)
-    (first, last), text = request.inside, request.text
-    words = [span for span in prepared.read(text).tokens.spans if first <= span[0] < last]
+        return _read_text(prepared, options, request.user_input)
+    (first, last), text = request.inside, request.user_input
+    model_input = prepared.read(text)
+    words = [
+        span
+        for i, span in enumerate(model_input.tokens.spans)
+        if first <= span[0] < last and model_input.is_word(i)
+    ]
     if not words:
         raise InputError("the model reads no words there. Go back to the whole text.")
     # The words of one sentence are other features, for which another version of the model may be
@@ -288,12 +322,14 @@ def apply_changes(original: Batch, request: TextRequest) -> Batch:
     if not original.inputs[0].is_text:
         return replace(original, outputs=original.game()(_removal_mask(original, request)))
     (target,), query = original.targets.class_names(), next(iter(original.inputs[0].queries), None)
-    text, span = changed_text(original, request), request.request.at
+    text, span = changed_input(original, request), request.request.at
     if isinstance(query, SpanQuery):  # the same span at its new position
         ends = query.start, query.end
         span = ":".join(str(len(changed_text(original, request, end=end))) for end in ends)
-    protect = list(request.request.protect)
-    if protect:
+    protect: list[str | int] = list(request.request.protect)
+    if isinstance(text, Conversation):
+        protect = _renumbered_names(original, request)
+    elif protect:
         protect = [phrase for phrase in protect if str(phrase).lower() in text.lower()]
     # The same answer, even if the model would no longer write it. Otherwise the two outputs would
     # belong to different answers.
@@ -302,10 +338,75 @@ def apply_changes(original: Batch, request: TextRequest) -> Batch:
     return _read_text(original.model, options, text)
 
 
-def changed_text(batch: Batch, request: TextRequest, *, end: int | None = None) -> str:
+def changed_input(batch: Batch, request: TextRequest) -> Any:
+    """Return the input of the reader with the changed features replaced or removed."""
+    model_input = batch.inputs[0]
+    source = model_input.source
+    if not isinstance(source, Conversation):
+        region = model_input.parts[0].content if source is not None else (0, None)
+        return changed_text(batch, request, start=region[0], end=region[1])
+    removed = _removed_parts(batch, request)
+    contents = [
+        changed_text(batch, request, start=part.content[0], end=part.content[1])
+        for part in model_input.parts
+    ]
+    if source.reasoning:
+        return replace(source, reasoning=(source.reasoning[0], contents[0], source.reasoning[2]))
+    is_changed = [
+        content != model_input.text[slice(*part.content)]
+        for part, content in zip(model_input.parts, contents, strict=True)
+    ]
+    if source.documents:
+        documents = tuple(
+            Document(document.id, contents[i]) if is_changed[i] else document
+            for i, document in enumerate(source.documents)
+            if i not in removed
+        )
+        return replace(source, documents=documents)
+    messages = tuple(
+        replace(message, content=contents[i], tool_calls="") if is_changed[i] else message
+        for i, message in enumerate(source.messages)
+        if i not in removed
+    )
+    if not messages:
+        raise InputError("no message is left before the answer. Keep at least one.")
+    return replace(source, messages=messages)
+
+
+def _removed_parts(batch: Batch, request: TextRequest) -> set[int]:
+    """Return the indices of the documents or messages that the request removes."""
+    features, parts = batch.features[0], batch.inputs[0].parts
+    if features.kind not in ("documents", "messages"):
+        return set()
+    names = {
+        features.strings[j]
+        for word, number, replacement in request.changes
+        if replacement is None
+        for j in _find_feature(features, word, number)
+    }
+    return {i for i, part in enumerate(parts) if part.id in names}
+
+
+def _renumbered_names(original: Batch, request: TextRequest) -> list[str | int]:
+    """Return the protected names for the changed chat, in which messages have other numbers."""
+    parts, removed = original.inputs[0].parts, _removed_parts(original, request)
+    remaining = [part for i, part in enumerate(parts) if i not in removed]
+    # A document keeps its name. The name of a message begins with its number.
+    new_names = {part.id: None for part in parts} | {
+        part.id: part.id if part.role == "document" else f"{i} {part.role}"
+        for i, part in enumerate(remaining)
+    }
+    names = [new_names.get(str(name), str(name)) for name in request.request.protect]
+    return [name for name in names if name is not None]
+
+
+def changed_text(
+    batch: Batch, request: TextRequest, *, start: int = 0, end: int | None = None
+) -> str:
     """Return the text with all occurrences of the changed features replaced or removed.
 
-    With ``end``, return only the part that comes from the first ``end`` characters of the original.
+    With ``start`` or ``end``, return only the part that comes from these characters of the
+    original.
     """
     (model_input,), (features,) = batch.inputs, batch.features
     edits = [
@@ -314,7 +415,7 @@ def changed_text(batch: Batch, request: TextRequest, *, end: int | None = None) 
         for j in _find_feature(features, word, number)
         for span_start, span_end in features.spans[j]
     ]
-    parts, position = list[str](), 0
+    parts, position = list[str](), start
     for span_start, span_end, replacement in sorted(edits, key=lambda edit: edit[:2]):
         if span_start < position or (end is not None and span_start >= end):
             continue  # subword tokens may overlap: the first one contains the shared characters
@@ -348,9 +449,9 @@ def _removal_mask(batch: Batch, request: TextRequest) -> Bool[np.ndarray, "1 d"]
     return mask
 
 
-def _read_text(model: Model, options: Request, text: str) -> Batch:
+def _read_text(model: Model, options: Request, text: UserInput) -> Batch:
     """Return a text as a batch with its first query, which the reader of the page may change."""
-    if not text.strip():
+    if isinstance(text, str) and not text.strip():
         raise InputError("the text has no words left. Add a word.")
     (queried,) = options.attach_queries([text])
     (queried, *_) = expand_queries(model, queried) or [queried]

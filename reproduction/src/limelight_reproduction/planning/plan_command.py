@@ -53,7 +53,7 @@ def plan(
     texts = source.read_texts(text)
     if len(texts) != 1:
         raise InputError(f"plan needs one text, not {len(texts)}. Put it in quotes.")
-    (text_or_pair,) = source.add_pair(texts)
+    (text_or_pair,) = source.make_inputs(texts, source.read_documents())
     sampling_plan = needed_samples.plan(
         model.load(),
         text_or_pair,

@@ -2,9 +2,11 @@
 
 import { makeElement } from "../../rendering/elements/nodes.js";
 
-export const NAMES = { words: "words", positions: "positions", sentences: "sentences", paragraphs: "paragraphs", lines: "lines", tokens: "subword tokens" };
+export const NAMES = { words: "words", positions: "positions", sentences: "sentences", paragraphs: "paragraphs", lines: "lines", tokens: "subword tokens", auto: "documents, messages or sentences" };
 /** Features that are shown as blocks. A click opens one. */
-export const BLOCKS = ["sentences", "paragraphs", "lines"];
+export const BLOCKS = ["sentences", "paragraphs", "lines", "steps"];
+/** Features that are whole documents or messages. A click opens their menu. */
+export const PARTS = ["documents", "messages"];
 
 function chooser(label, options, value, choose) {
   const nodes = options.map(([key, name]) => makeElement("option", { value: key ?? "" }, name));

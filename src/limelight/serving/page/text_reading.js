@@ -7,7 +7,7 @@
 // of a slow default method arrive, its row shows those of a fast method, the preview. The element
 // sends "limelight-answer" when it shows a new answer, and "limelight-word" when a word is clicked.
 
-import { BLOCKS } from "./choices.js";
+import { BLOCKS, PARTS } from "./choices.js";
 import { RequestError, ServerUnreachable, UNREACHABLE, sendRequest, showError } from "./requests.js";
 import "../../rendering/elements/class_meters.js";
 import "../../rendering/elements/color_legend.js";
@@ -85,8 +85,8 @@ export class TextReading extends HTMLElement {
   get #panel() { return `${this.#model}${this.#isChanged ? " changed" : ""}`; }
 
   #requestFor(methods) {
-    const { text, target, against, scale, features, protect, changes, inside, at } = this.#state;
-    return { panel: this.#panel, model: this.#model, methods: methods.map(({ id }) => id), text, target, against, scale, features, protect, at, inside: inside.length ? inside.slice(0, 2) : null, changes: this.#isChanged ? changes : [] };
+    const { text, target, against, scale, features, protect, changes, inside, at, documents, messages } = this.#state;
+    return { panel: this.#panel, model: this.#model, methods: methods.map(({ id }) => id), text, documents, messages, target, against, scale, features, protect, at, inside: inside.length ? inside.slice(0, 2) : null, changes: this.#isChanged ? changes : [] };
   }
 
   get heading() { return this.#parts.title; }
@@ -207,12 +207,12 @@ export class TextReading extends HTMLElement {
     if (focusedSpan) /** @type {HTMLElement | null} */ (line.querySelector(`[data-at="${focusedSpan}"]`))?.focus();
   }
 
-  #showDifference({ change, text, prediction }) {
+  #showDifference({ change, typed, prediction }) {
     const { difference, text: changedText } = this.#parts;
     difference.hidden = change === null;
-    changedText.hidden = change === null || this.#card !== null;
+    changedText.hidden = change === null || this.#card !== null || typed === null;
     if (change === null) return;
-    changedText.textContent = visibleText(text);
+    changedText.textContent = visibleText(typed ?? "");
     const effect = change.after - change.before;
     const parts = [`The ${prediction.scale} of ${visibleText(prediction.target)} goes from ${formatNumber(change.before)} to ${formatNumber(change.after)}: `, makeElement("b", {}, formatNumber(effect)), "."];
     if (this.#card) parts.push(makeElement("span", { class: "note" }, ` A removed part is replaced by: ${change.replacement}.`));
@@ -243,7 +243,7 @@ export class TextReading extends HTMLElement {
     const nodes = [...(this.#card && this.#state.text ? [this.#card] : []), ...methods.map(({ id }) => this.#rows.get(id).node)];
     if (nodes.some((node, i) => this.#parts.rows.children[i] !== node)) this.#parts.rows.replaceChildren(...nodes);
     this.explanations = this.explanations.filter((e) => methods.some(({ id }) => id === e.method));
-    this.#parts.rows.classList.toggle(this.#card ? "images" : "long", Boolean(this.#card) || this.#state.text.length > 300);
+    this.#parts.rows.classList.toggle(this.#card ? "images" : "long", Boolean(this.#card) || this.#state.text.length > 300 || this.#state.documents.length > 0);
   }
 
   #makeRow({ id, label, formula }) {
@@ -299,9 +299,9 @@ export class TextReading extends HTMLElement {
 
   #showHint() {
     if (this.#card) { if (!this.#parts.readout.querySelector("b")) this.#parts.readout.textContent = this.#isChanged ? "Removed parts are blank." : "Point at a part for its numbers; click it, or press Enter, to remove it, and again to put it back."; return; }
-    const { features, inside } = this.#state, block = !inside.length && BLOCKS.includes(features) ? features.slice(0, -1) : null;
-    const action = block ? "to see its words." : "to remove, replace or protect it.";
-    const point = `Point at a ${block ?? "word"} for its numbers`;
+    const kind = this.explanations[0]?.feature_kind ?? this.#state.features, { inside } = this.#state, block = !inside.length && BLOCKS.includes(kind) ? kind.slice(0, -1) : null;
+    const isPart = PARTS.includes(kind), action = block ? "to see its words." : isPart ? "to remove or protect it." : "to remove, replace or protect it.";
+    const point = `Point at a ${block ?? (isPart ? kind.slice(0, -1) : "word")} for its numbers`;
     if (block) this.#parts.readout.textContent = `Click a ${block}, or press Enter on it, ${action}`;
     else if (!this.#parts.readout.querySelector("b")) this.#parts.readout.textContent = this.#isChanged || inside.length ? `${point}.` : `${point}; click it, or press Enter, ${action}`;
   }
@@ -316,7 +316,7 @@ export class TextReading extends HTMLElement {
     if (event.type !== "limelight-choose" || this.#isChanged) return;
     const lowerCase = text.toLowerCase(), number = e.features.slice(0, feature).filter((other) => other.text.toLowerCase() === lowerCase).length; // as the server counts
     const anchor = words.querySelector(`.w[data-f="${feature}"]:focus`) ?? words.querySelector(`.w[data-f="${feature}"]`);
-    this.dispatchEvent(new CustomEvent("limelight-word", { bubbles: true, detail: { word: text, number, numbers, anchor, span: spans.length ? [spans[0][0], spans.at(-1)[1], number] : [] } }));
+    this.dispatchEvent(new CustomEvent("limelight-word", { bubbles: true, detail: { word: text, number, numbers, anchor, span: spans.length ? [spans[0][0], spans.at(-1)[1], number] : [], kind: e.feature_kind ?? "words" } }));
   }
 
   /** [label, number in words] of a feature, for every method that has it. */

@@ -1,6 +1,7 @@
 // Type a text and see its explanations by each model, and the effects of changes.
 
-import { BLOCKS, NAMES, showChoices } from "./choices.js";
+import { BLOCKS, NAMES, PARTS, showChoices } from "./choices.js";
+import { isChat, showDocuments } from "./document_form.js";
 import { DetailSections } from "./detail_sections.js";
 import { selectAll, findById, readData, listen, makeElement } from "../../rendering/elements/nodes.js";
 import { visibleText } from "../../rendering/elements/text_parts.js";
@@ -9,12 +10,12 @@ import "./text_reading.js";
 import { readAddressState, writeAddressState } from "../../rendering/elements/address_state.js";
 import { closeWordMenu, openWordMenu } from "./word_menu.js";
 
-const facts = readData("limelight-facts"), readsImages = facts.models[0].reads_images;
+const facts = readData("limelight-facts"), readsImages = facts.models[0].reads_images, writesAnswers = facts.models.some((model) => model.writes_answers);
 const { classes, scales, features, default_features: defaultFeatures } = facts.models[0];
 const methodIds = new Set(facts.models.flatMap((model) => model.methods.map(({ id }) => id)));
 const DEFAULTS = {
   text: facts.models[0].example, methods: facts.models[0].default_methods, target: null, against: null, scale: scales[0],
-  features: features.includes(defaultFeatures) ? defaultFeatures : "words", protect: [], changes: [], open: [], inside: [], at: null,
+  features: features.includes(defaultFeatures) ? defaultFeatures : "words", protect: [], changes: [], open: [], inside: [], at: null, documents: [],
 };
 const isString = (value) => typeof value === "string";
 const isChange = (value) => Array.isArray(value) && value.length === 3 && isString(value[0]) && Number.isInteger(value[1]) && value[1] >= 0 && (value[2] === null || isString(value[2]));
@@ -23,6 +24,7 @@ const IS_VALID = {
   features: (name) => features.includes(name), methods: (ids) => ids.every((id) => methodIds.has(id)),
   protect: (words) => words.every(isString), changes: (changes) => changes.every(isChange), open: (names) => names.every(isString),
   inside: (span) => span.length === 3 && span.every(Number.isInteger), at: (span) => /^\d{1,9}:\d{1,9}$/.test(span),
+  documents: (texts) => texts.length <= 100 && texts.every(isString),
 };
 const stateOfAddress = () => readAddressState(DEFAULTS, IS_VALID);
 let state = stateOfAddress();
@@ -31,6 +33,7 @@ function changeState(changes, { address = true } = {}) {
   state = { ...state, ...changes };
   showChoices(findById("choices"), facts, state, changeAndKeepFocus);
   showChanges();
+  if (writesAnswers) showDocuments(findById("documents"), state.documents, findById("text").maxLength, (documents) => changeState({ documents, changes: [], inside: [] }));
   if (String(Object.keys(changes)) !== "open") showReadings(); // opening a section needs no new scores
   sections.show(state, originals());
   if (address) writeAddressState(readsImages ? { ...state, text: "" } : state, DEFAULTS); // the bytes of an image do not fit into a link
@@ -58,7 +61,7 @@ function showReadings() {
   readings.forEach(([model, , isChanged], i) => {
     const title = isChanged ? "With the changes" : !hasChanges ? "Overview" : readsImages ? "The whole image" : "As you typed it";
     nodes[i].heading.textContent = hasModels ? `${visibleText(model.name)}${hasChanges ? ` · ${title.toLowerCase()}` : ""}` : title;
-    nodes[i].show(state);
+    nodes[i].show({ ...state, messages: writesAnswers && isChat(state.text) });
   });
 }
 
@@ -81,7 +84,8 @@ function showChanges() {
     return chip(description, () => changeState({ changes: without(state.changes, i) }), description);
   });
   nodes.push(...state.protect.map((word, i) => chip(`“${visibleText(word)}” protected`, () => changeState({ protect: without(state.protect, i) }), `“${visibleText(word)}” protected`)));
-  if (state.changes.length && !readsImages) {
+  const isTyped = !readsImages && !(writesAnswers && (isChat(state.text) || state.documents.some((text) => text.trim())));
+  if (state.changes.length && isTyped) {
     const keep = makeElement("button", { type: "button", id: "keep" }, "Keep the changes");
     keep.addEventListener("click", () => {
       const text = findById("readings").querySelector("[data-changed=true]")?.querySelector(".changed-text")?.textContent;
@@ -91,23 +95,25 @@ function showChanges() {
   }
   if (state.inside.length) {
     const name = NAMES[state.features] ?? state.features, [start, end, number] = state.inside;
-    const part = Array.from(state.text).slice(start, end).join(""), text = visibleText(part);
+    const shown = isTyped ? state.text : originals()[0]?.explanations[0]?.text ?? "";
+    const part = Array.from(shown).slice(start, end).join(""), text = visibleText(part);
     const back = makeElement("button", { type: "button", id: "back" }, `‹ Back to all ${name}`), remove = makeElement("button", { type: "button" }, "Remove this one");
     back.addEventListener("click", () => changeState({ inside: [] }));
     remove.addEventListener("click", () => changeState({ changes: [[part, number, null]], inside: [] }));
-    nodes.unshift(back, makeElement("span", { class: "note" }, "The words of “", makeElement("bdi", {}, text.length > 60 ? `${text.slice(0, 59)}…` : text), "”, the rest as it is."), remove);
+    nodes.unshift(back, makeElement("span", { class: "note" }, "The words of “", makeElement("bdi", {}, text.length > 60 ? `${text.slice(0, 59)}…` : text), "”, the rest as it is."), ...(isTyped ? [remove] : []));
   }
   findById("changes").replaceChildren(...nodes);
 }
 
-listen(findById("readings"), "limelight-word", ({ detail: { word, number, numbers, anchor, span } }) => {
+listen(findById("readings"), "limelight-word", ({ detail: { word, number, numbers, anchor, span, kind } }) => {
   if (readsImages) { // a click removes a part, and a second click restores it
     const otherChanges = state.changes.filter(([other]) => other !== word);
     changeState({ changes: otherChanges.length < state.changes.length ? otherChanges : [...otherChanges, [word, number, null]] });
     return;
   }
-  if (BLOCKS.includes(state.features)) { if (!state.inside.length) changeState({ inside: span }); return; }
-  openWordMenu({ anchor, word, numbers, onAction: (action, replacement) => {
+  if (BLOCKS.includes(kind)) { if (!state.inside.length) changeState({ inside: span }); return; }
+  openWordMenu({ anchor, word, numbers, isPart: PARTS.includes(kind), onAction: (action, replacement) => {
+    if (action === "words") { changeState({ inside: span, changes: [] }); return; }
     if (action === "protect") { changeState({ protect: [...new Set([...state.protect, word])], changes: [] }); return; }
     const otherChanges = state.changes.filter(([other, k]) => other !== word || k !== number);
     changeState({ changes: [...otherChanges, [word, number, replacement]] });

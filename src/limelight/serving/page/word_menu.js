@@ -12,8 +12,11 @@ export function closeWordMenu({ focus = false } = {}) {
   if (focus && openedFrom?.isConnected) openedFrom.focus();
 }
 
-/** Open the menu at `anchor`. `onAction` is called with "remove", "replace" (and a text) or "protect". */
-export function openWordMenu({ anchor, word, numbers, onAction }) {
+/**
+ * Open the menu at `anchor`. `onAction` is called with "remove", "replace" (and a text) or "protect".
+ * A document or a message, `isPart`, cannot be replaced. Its menu has the action "words".
+ */
+export function openWordMenu({ anchor, word, numbers, isPart = false, onAction }) {
   closeWordMenu();
   openedFrom = anchor;
   const choose = (action, replacement = null) => { closeWordMenu({ focus: true }); onAction(action, replacement); };
@@ -28,7 +31,7 @@ export function openWordMenu({ anchor, word, numbers, onAction }) {
   const rows = numbers.map(([label, number]) => makeElement("tr", {}, makeElement("th", { scope: "row" }, label), makeElement("td", {}, number)));
   menu = makeElement("div", { class: "word-menu", role: "dialog", "aria-label": visibleText(word) },
     makeElement("h3", {}, makeElement("bdi", {}, visibleText(word))), makeElement("table", {}, makeElement("tbody", {}, ...rows)),
-    makeElement("div", { class: "actions" }, button("Remove", "remove"), button("Protect", "protect")), form);
+    makeElement("div", { class: "actions" }, button("Remove", "remove"), button("Protect", "protect"), ...(isPart ? [button("Score its words", "words")] : [])), ...(isPart ? [] : [form]));
   menu.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.preventDefault(); closeWordMenu({ focus: true }); } });
   document.body.append(menu);
   positionMenu(anchor);

@@ -1,0 +1,187 @@
+"""Commands read questions with documents, and the messages of a chat."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from limelight import compare, counterfactual, explain, predict
+from limelight.results import Comparison, Counterfactual, Explanation
+
+from chat_models import DOCUMENTS, MESSAGES, QUESTION, chat_model, save_chat_model
+
+ANSWER = "good film"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with the model, documents in three kinds of files, and messages."""
+    folder = tmp_path_factory.mktemp("chat")
+    save_chat_model(folder / "lm")
+    (folder / "a.txt").write_text(DOCUMENTS[0]["text"])
+    (folder / "rest.json").write_text(json.dumps(DOCUMENTS[1:]))
+    (folder / "all.jsonl").write_text("\n\n".join(map(json.dumps, DOCUMENTS)) + "\n")
+    (folder / "messages.json").write_text(json.dumps(MESSAGES))
+    return folder
+
+
+def test_documents_come_from_files_of_texts_and_json(limelight, folder):
+    direct = explain(chat_model(), QUESTION, documents=DOCUMENTS, answer=ANSWER)
+    files = [
+        ("--documents", folder / "a.txt", "--documents", folder / "rest.json"),
+        ("--documents", folder / "all.jsonl"),
+    ]
+    for documents in files:
+        run = limelight(
+            *("explain", QUESTION, *documents, "--model", folder / "lm", "--answer", ANSWER),
+            *("--format", "json"),
+        )
+        assert run.code == 0, run.err
+        e = Explanation.from_json(run.out)
+        assert (e.text, e.features) == (direct.text, ("a.txt", "b.txt", "document 2"))
+        np.testing.assert_allclose(e.scores, direct.scores, atol=1e-5)
+    other = explain(chat_model(), QUESTION, documents=["bad", "a", "film"], answer=ANSWER)
+    with pytest.raises(AssertionError):  # other documents have other scores
+        np.testing.assert_allclose(other.scores, direct.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("features", ["messages", "sentences", "words"])
+def test_messages_come_from_a_file_or_standard_input(limelight, folder, features, monkeypatch):
+    options = ("--model", folder / "lm", "--features", features, "--format", "json")
+    direct = explain(chat_model(), MESSAGES, features=features, protect=["system", 2])
+    protect = ("--protect", "system", "--protect", "2")
+    run = limelight("explain", "--messages", folder / "messages.json", *options, *protect)
+    e = Explanation.from_json(run.out)
+    assert (e.features, e.parts) == (direct.features, direct.parts)
+    np.testing.assert_allclose(e.scores, direct.scores, atol=1e-5)
+    content = (folder / "messages.json").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert limelight("explain", "--messages", "-", *options, *protect).out == run.out
+
+
+def test_every_command_for_texts_reads_messages_and_documents(limelight, folder):
+    model, options = chat_model(), ("--model", folder / "lm", "--format", "json")
+    for arguments, direct in (
+        (("--messages", folder / "messages.json"), {"text": MESSAGES}),
+        (
+            (QUESTION, "--documents", folder / "all.jsonl"),
+            {"text": QUESTION, "documents": DOCUMENTS},
+        ),
+    ):
+        (row,) = map(json.loads, limelight("predict", *arguments, *options).out.splitlines())
+        wanted = predict(model, **direct)
+        assert row["answer"] == wanted["answer"]
+        assert row["parts"] == json.loads(json.dumps(wanted["parts"]))
+        out = limelight("compare", *arguments, "--methods", "loo,banzhaf", *options).out
+        wanted = compare(model, direct["text"], ["loo", "banzhaf"], **_documents(direct))
+        for e, other in zip(Comparison.from_json(out), wanted, strict=True):
+            np.testing.assert_allclose(e.scores, other.scores, atol=1e-5)
+        c = Counterfactual.from_json(limelight("counterfactual", *arguments, *options).out)
+        wanted = counterfactual(model, direct["text"], **_documents(direct))
+        assert (c.removed, c.parts) == (wanted.removed, wanted.parts)
+
+
+def _documents(keywords):
+    return {name: value for name, value in keywords.items() if name == "documents"}
+
+
+def test_each_line_is_a_question_about_the_same_documents(limelight, folder, tmp_path):
+    questions = [QUESTION, "is the plot bad"]
+    (tmp_path / "questions.txt").write_text("\n".join(questions))
+    run = limelight(
+        *("explain", "--lines", "--file", tmp_path / "questions.txt", "--answer", ANSWER),
+        *("--documents", folder / "all.jsonl", "--model", folder / "lm", "--format", "json"),
+    )
+    results = [Explanation.from_json(line) for line in run.out.splitlines()]
+    for question, e in zip(questions, results, strict=True):
+        direct = explain(chat_model(), question, documents=DOCUMENTS, answer=ANSWER)
+        assert e.text == direct.text
+        np.testing.assert_allclose(e.scores, direct.scores, atol=1e-5)
+
+
+def test_files_of_the_same_name_have_their_paths_as_ids(limelight, folder, tmp_path):
+    names = [tmp_path / "x" / "a.txt", tmp_path / "y" / "a.txt"]
+    for name in names:
+        name.parent.mkdir()
+        name.write_text("good film")
+    documents = [argument for name in names for argument in ("--documents", name)]
+    run = limelight("explain", QUESTION, *documents, "--model", folder / "lm", "--format", "json")
+    assert Explanation.from_json(run.out).features == tuple(map(str, names))
+
+
+_IMAGE = [{"type": "image_url", "image_url": {"url": "x.png"}}]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("{", ("--messages", "FILE"), "--messages is not valid JSON ("),
+        (
+            '{"role": "user"}',
+            ("--messages", "FILE"),
+            "--messages must be a JSON list of messages with a role and a content, not {'role': ",
+        ),
+        ("[]", ("--messages", "FILE"), "--messages must be a JSON list of messages"),
+        ('["a"]', ("--messages", "FILE"), "--messages must be a JSON list of messages"),
+        (
+            '[{"role": "robot", "content": "a"}]',
+            ("--messages", "FILE"),
+            "message 0 must have a role (system, developer, user,",
+        ),
+        (
+            json.dumps([{"role": "user", "content": _IMAGE}]),
+            ("--messages", "FILE"),
+            "message 0 must contain text only, but it has a content part of type 'image_url'.",
+        ),
+        ("[]", ("a film", "--messages", "FILE"), "give a text or --messages, not both."),
+        (
+            "[]",
+            ("--messages", "FILE", "--file", "FILE"),
+            "give a text or --messages, not both.",
+        ),
+        (
+            "[]",
+            ("--messages", "FILE", "--lines"),
+            "--messages is one conversation. Leave --lines out.",
+        ),
+        (
+            "[]",
+            ("a film", "--pair", "b", "--documents", "FILE"),
+            "--pair is the second text of a pair. Give --documents or --messages without it.",
+        ),
+        ("[]", ("a film", "--documents", "FILE"), "documents must contain at least one document."),
+        ("{}", ("a film", "--documents", "FILE"), "FILE' must be a JSON list of documents, not {}"),
+        (
+            '[{"text": "a", "url": "b"}]',
+            ("a film", "--documents", "FILE"),
+            "document 0: unknown key: 'url'.",
+        ),
+        ('["a"]', ("--documents", "FILE", "--file", "none.txt"), "no such file or directory"),
+    ],
+)
+@pytest.mark.parametrize("command", ["explain", "predict", "counterfactual"])
+def test_a_bad_input_is_one_error(limelight, folder, tmp_path, command, content, options, message):
+    (tmp_path / "x.json").write_text(content)
+    names = {"FILE": tmp_path / "x.json"}
+    arguments = [names.get(option, option) for option in options]
+    run = limelight(command, *arguments, "--model", folder / "lm")
+    assert (run.code, run.out) == (2, "")
+    assert run.err.startswith("Error: ")
+    assert message.replace("FILE", str(tmp_path / "x.json")) in run.err
+
+
+def test_a_classifier_reads_no_conversations(limelight, folder):
+    for arguments in (
+        ("--messages", folder / "messages.json"),
+        (QUESTION, "--documents", folder / "a.txt"),
+    ):
+        run = limelight("explain", *arguments)
+        assert (run.code, run.out) == (2, "")
+        assert run.err.startswith("Error: a conversation needs a language model"), run.err
+
+
+def test_an_empty_document_is_an_error(limelight, folder, tmp_path):
+    (tmp_path / "a.txt").write_text(" \n")
+    run = limelight("explain", "a", "--documents", tmp_path / "a.txt", "--model", folder / "lm")
+    assert run.err == f"Error: the document '{tmp_path / 'a.txt'}' is empty. Leave it out.\n"
