@@ -485,7 +485,8 @@ class Explanation(
         Parameters
         ----------
         a, b
-            A feature by name or by index, or a list of features, whose scores are added.
+            A feature by name or by index, the id or the role of a part such as "tool", or a list
+            of these. The scores are added. An id or a role means all features of its parts.
 
         Returns
         -------
