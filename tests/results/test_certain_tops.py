@@ -249,7 +249,7 @@ def test_a_difference_accepts_ids_and_roles_of_parts():
     assert e.difference("tool", "user").bound == 6 * 0.25
     assert e.difference("1 tool", ["0 user", "Go."]).value == 12 - 17.5
     assert e.difference(["3 tool", 2], 0).value == 36 - 1
-    with pytest.raises(InputError, match="'Rome.' is used twice"):
+    with pytest.raises(InputError, match=r"'Rome\.' is used twice"):
         e.difference(["1 tool", "Rome."], "user")
     with pytest.raises(InputError, match=r"unknown feature: 'tol'\. Did you mean 'tool'\?"):
         e.difference("tol", "user")

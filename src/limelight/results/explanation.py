@@ -25,8 +25,11 @@ from limelight.results.differences import (
     score_difference,
 )
 from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, TerminalMixin
-from limelight.results.shap_values import ShapMixin
-from limelight.results.shapiq_values import explanation_from_shapiq, explanation_to_shapiq
+from limelight.results.shap_values import (
+    ShapMixin,
+    explanation_from_shapiq,
+    explanation_to_shapiq,
+)
 from limelight.results.table import Table, plain_table
 from limelight.results.values import (
     EqualByFields,
