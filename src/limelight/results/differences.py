@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Features by name, by index, or by the id or role of their part: a single name or several.
 FeatureNames = str | int | Sequence[str | int]
-_LEARNED = "learned"  # a method whose errors have no draws
+LEARNED = "learned"  # a method whose errors have no draws
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def score_difference(e: "Explanation", a: FeatureNames, b: FeatureNames) -> Diff
         # Draws that agree may all have missed an effect, for which the errors of scores allow.
         has_no_spread = error <= ROUNDING * float(np.abs(e.scores).max())
         return Difference(value=value, stderr=sum_of_errors if has_no_spread else error)
-    if e.method == _LEARNED or not sum_of_errors:
+    if e.method == LEARNED or not sum_of_errors:
         return Difference(value=value, stderr=sum_of_errors)
     raise InputError(
         "these sampled scores have no draws, because files do not contain them and not every "
