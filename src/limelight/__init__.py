@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.models.endpoint import Endpoint as wrap_endpoint  # noqa: N813  (its verb)
-    from limelight.results import Comparison, Counterfactual, Explanation, SpanExplanations
+    from limelight.results import (
+        Citations,
+        Comparison,
+        Counterfactual,
+        Explanation,
+        SpanExplanations,
+    )
     from limelight.runs import Run, explain_data
     from limelight.serving import Serving, serve
     from limelight.training import learn, train
@@ -42,7 +48,7 @@ _HOME = {
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
         "models.endpoint": "wrap_endpoint",
-        "results": "Comparison Counterfactual Explanation SpanExplanations",
+        "results": "Citations Comparison Counterfactual Explanation SpanExplanations",
         "runs": "Run explain_data",
         "serving": "Serving serve",
         "explainers.learned": "LearnedMethod",
@@ -58,7 +64,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "explain_spans", "explain_data", "compare", "counterfactual", "judge", "predict",
     "game", "methods", "register", "verify",
     "evaluate", "train", "learn", "serve", "Explanation", "Comparison", "SpanExplanations",
-    "Counterfactual",
+    "Citations", "Counterfactual",
     "Judgment", "LearnedMethod", "Run", "Serving", "Check", "Evaluation",
     "LabeledTexts", "Model", "AttentionClassifier", "read_labeled", "save_folder",
     "InputError", "DomainError", "__version__",

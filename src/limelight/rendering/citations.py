@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from rich.console import RenderableType
@@ -10,10 +9,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from limelight.rendering import wording
-from limelight.rendering.html import replace_explanation_surrogates
 from limelight.rendering.markup import render_fragment, render_page, render_template, table_html
 from limelight.rendering.terminal import Look, terminal_view
-from limelight.rendering.text_parts import replace_surrogates, visible_text
+from limelight.rendering.text_parts import visible_text
 from limelight.results.citations import Citations
 from limelight.results.table import Column, Table
 from limelight.text import AnswerQuery, pluralize
@@ -113,7 +111,6 @@ def _view(c: Citations) -> dict[str, Any]:
 
 def citations_page(c: Citations) -> str:
     """Return citations as a self-contained page."""
-    c = _replace_surrogates(c)
     first = c.explanations[0]
     query = first.query if isinstance(first.query, AnswerQuery) else None
     prompt = query.prompt if query is not None else ""
@@ -146,7 +143,6 @@ def citations_page(c: Citations) -> str:
 
 def citations_fragment(c: Citations) -> str:
     """Return citations for a notebook, an app or a mail."""
-    c = _replace_surrogates(c)
     return render_fragment(
         "citations_fragment.html",
         meaning=meaning_sentence(c),
@@ -195,8 +191,3 @@ def _escape_line_start(match: re.Match[str]) -> str:
     """Escape a character that begins a list, or the full stop after a number."""
     start = match.group()
     return f"{start}\\" if start.isdigit() else f"\\{start}"
-
-
-def _replace_surrogates(c: Citations) -> Citations:
-    """Return ``c`` without lone surrogates, which no file can contain."""
-    return replace(c, explanations=tuple(map(replace_explanation_surrogates, c.explanations)))

@@ -83,7 +83,9 @@ class Citations(EqualByFields, HtmlMixin, TableMixin, JsonMixin):
     def features(self) -> tuple[tuple[int, ...], ...]:
         """The indices of the features that each statement cites, the highest score first."""
         return tuple(
-            tuple(j for j in np.argsort(-e.scores, kind="stable").tolist() if row[j] > self.threshold)
+            tuple(
+                j for j in np.argsort(-e.scores, kind="stable").tolist() if row[j] > self.threshold
+            )
             for e, row in zip(self.explanations, self.limits, strict=True)
         )
 
@@ -94,9 +96,7 @@ class Citations(EqualByFields, HtmlMixin, TableMixin, JsonMixin):
         If the features are the sentences of documents, a source is the document of a sentence.
         """
         names = self.source_names
-        return tuple(
-            tuple(dict.fromkeys(names[j] for j in features)) for features in self.features
-        )
+        return tuple(tuple(dict.fromkeys(names[j] for j in features)) for features in self.features)
 
     @property
     def source_names(self) -> tuple[str, ...]:
