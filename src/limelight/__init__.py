@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         SpanExplanations,
     )
     from limelight.runs import Run, explain_data
+    from limelight.sampling.conformal import conformal_threshold
     from limelight.serving import Serving, serve
     from limelight.training import learn, train
     from limelight.verification import Check, verify
@@ -50,6 +51,7 @@ _HOME = {
         "models.endpoint": "wrap_endpoint",
         "results": "Citations Comparison Counterfactual Explanation SpanExplanations",
         "runs": "Run explain_data",
+        "sampling.conformal": "conformal_threshold",
         "serving": "Serving serve",
         "explainers.learned": "LearnedMethod",
         "training": "learn train",
@@ -62,7 +64,7 @@ _EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn":
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load", "wrap", "wrap_endpoint", "explain", "explain_classes", "explain_sentences",
     "explain_spans", "explain_data", "compare", "counterfactual", "judge", "predict",
-    "game", "methods", "register", "verify",
+    "game", "methods", "register", "verify", "conformal_threshold",
     "evaluate", "train", "learn", "serve", "Explanation", "Comparison", "SpanExplanations",
     "Citations", "Counterfactual",
     "Judgment", "LearnedMethod", "Run", "Serving", "Check", "Evaluation",

@@ -25,7 +25,7 @@ _LINK = re.compile(r"(?i)(?<=[a-z]):(?=//)|(?<=www)\.")
 
 
 def meaning_sentence(c: Citations) -> str:
-    """Say what is cited, and with which certainty."""
+    """Return a sentence about the cited features and their certainty."""
     first = c.explanations[0]
     sentence = (
         f"Each sentence of the answer cites the {pluralize(first.feature_noun)} whose scores are "
