@@ -103,8 +103,9 @@ def _view(c: Citations) -> dict[str, Any]:
         for text, e, features in zip(c.statements, c.explanations, c.features, strict=True)
     ]
     sources = [
-        {"number": number, "name": _source_name(c, j), "quote": c.quote_feature(j, 200)}
-        for j, number in numbers.items()
+        # Elements of an ordered list, which number themselves.
+        {"name": _source_name(c, j), "quote": c.quote_feature(j, 200)}
+        for j in numbers
     ]
     return {"statements": statements, "sources": sources}
 
