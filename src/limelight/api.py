@@ -50,6 +50,7 @@ from limelight.text import (
     FeatureSpec,
     Input,
     Query,
+    Splitter,
     UserInput,
     attach_documents,
     is_single,
@@ -141,6 +142,7 @@ def explain(
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -166,6 +168,7 @@ def explain(
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -190,6 +193,7 @@ def explain(
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -253,6 +257,9 @@ def explain(
     documents
         Language models: the documents for the question ``text``. Each is a string, a dictionary
         with ``text``, ``title`` and ``id``, or an object with ``page_content`` and ``metadata``.
+    splitter
+        For ``features="steps"``: a function from the reasoning to the (start, end) of its steps.
+        By default, steps are sentences.
     protect_span
         Models that find spans: never remove the words of the explained span, and score only the
         words around it.
@@ -310,6 +317,7 @@ def explain(
         at=at,
         answer=answer,
         protect_span=protect_span,
+        splitter=splitter,
         first_subwords=first_subwords,
     )
     call = _prepare_call(
@@ -679,6 +687,7 @@ def explain_sentences(
     side: str | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -700,6 +709,7 @@ def explain_sentences(
     side: str | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -720,6 +730,7 @@ def explain_sentences(
     side: str | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -779,6 +790,7 @@ def explain_sentences(
         side=side,
         answer=answer,
         protect_span=protect_span,
+        splitter=splitter,
         first_subwords=first_subwords,
     )
     call = _prepare_call(
@@ -804,7 +816,7 @@ def _list_warning(request: Request, count: int, queries: Sequence[Query]) -> str
         return ""
     return (
         f"This list was read as {count} texts with an answer each. If they are documents for "
-        "one answer, pass '\\n\\n'.join(documents) as the text, with features='paragraphs'."
+        "one answer, pass the question as the text, and documents=."
     )
 
 
@@ -903,6 +915,7 @@ def compare(
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -929,6 +942,7 @@ def compare(
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -954,6 +968,7 @@ def compare(
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -1024,6 +1039,7 @@ def compare(
         at=at,
         answer=answer,
         protect_span=protect_span,
+        splitter=splitter,
         first_subwords=first_subwords,
     )
     call = _prepare_call(
@@ -1064,6 +1080,7 @@ def counterfactual(
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -1086,6 +1103,7 @@ def counterfactual(
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -1108,6 +1126,7 @@ def counterfactual(
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
     replacement: str = "auto",
@@ -1134,7 +1153,9 @@ def counterfactual(
         Models of a score: the prediction changes if the score crosses this number. Language models:
         the prediction changes if the log-probability of the answer falls below this number. By
         default, this happens when the tokens of the answer are half as likely on average.
-    features, grid, protect, window, side, at, answer, documents, protect_span, first_subwords
+    features, grid, protect, window, side, at, answer, documents, splitter, protect_span
+        As in :func:`explain`.
+    first_subwords
         As in :func:`explain`.
     replacement
         The token that replaces removed features. "auto" is the default of the model.
@@ -1177,6 +1198,7 @@ def counterfactual(
         at=at,
         answer=answer,
         protect_span=protect_span,
+        splitter=splitter,
         first_subwords=first_subwords,
     )
     settings = CounterfactualSettings(
@@ -1207,6 +1229,7 @@ def game(
     at: str | int | tuple[int, int] | None = None,
     answer: str | Sequence[str | None] | None = None,
     documents: Documents | None = None,
+    splitter: Splitter | None = None,
     protect_span: bool = True,
     first_subwords: bool = False,
 ) -> TextGame:
@@ -1222,7 +1245,9 @@ def game(
         One text, pair of texts or image.
     replacement
         The token that replaces removed features. "auto" is the default of the model.
-    features, grid, protect, window, side, at, answer, documents, protect_span, first_subwords
+    features, grid, protect, window, side, at, answer, documents, splitter, protect_span
+        As in :func:`explain`.
+    first_subwords
         As in :func:`explain`.
 
     Returns
@@ -1252,6 +1277,7 @@ def game(
         at=at,
         answer=answer,
         protect_span=protect_span,
+        splitter=splitter,
         first_subwords=first_subwords,
     )
     return read_single_text("game", model, text, request).game(replacement)

@@ -32,7 +32,7 @@ from limelight.models import (
 from limelight.models.loading import copy_source
 from limelight.models.protocol import Requirements, adapt_model, query_kind
 from limelight.shapes import Float, Int
-from limelight.text import SIDES, Conversation, QueriedText, feature_kind
+from limelight.text import SIDES, Conversation, QueriedText, Splitter, feature_kind
 from limelight.theory.path_quadrature import DerivativeBounds
 
 
@@ -293,7 +293,15 @@ class Request:
         "its subwords.",
     ] = False
 
+    splitter: Annotated[Splitter | None, "Splits the reasoning of a language model into steps."] = (
+        None  # not an option of commands, and not stored
+    )
+
     def __post_init__(self) -> None:
+        if self.splitter is not None and self.features != "steps":
+            raise InputError(
+                "splitter= needs features='steps'. For other parts, pass the function as features."
+            )
         for name, class_name in (("target", self.target), ("against", self.against)):
             if self.all_classes and class_name is not None:
                 raise InputError(f"give {name} or all_classes, not both.")
@@ -363,7 +371,7 @@ class Request:
                 "features='steps' needs a list of messages that ends with the reasoning and the "
                 f"answer of the assistant, not {type(text).__name__}."
             )
-        return text.split_reasoning(self.answer)
+        return text.split_reasoning(self.answer, self.splitter)
 
 
 def prepare_model(
@@ -457,7 +465,8 @@ REQUEST_FIELDS = tuple(
     for field, hint in zip(
         fields(Request), get_type_hints(Request, include_extras=True).values(), strict=True
     )
-    if field.name != "all_classes"  # explain_classes, or an option of explain-data
+    # explain_classes and an option of explain-data, or only in Python
+    if field.name not in ("all_classes", "splitter")
 )
 
 # Fields that name a query, the capability that each needs, and what to do without it.

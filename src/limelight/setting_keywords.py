@@ -44,4 +44,4 @@ class MethodSettings(TypedDict, total=False):
     tolerance: float | None
     top: int | None
     until: str | None
-    within: str
+    within: str | None

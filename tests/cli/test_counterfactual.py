@@ -29,7 +29,7 @@ def test_json_is_read_back(limelight):
 def test_csv_has_a_row_for_each_word(limelight):
     rows = list(csv.DictReader(io.StringIO(limelight("counterfactual", TEXT, "--format=csv").out)))
     assert [row["feature"] for row in rows if row["removed"] == "True"] == ["superb", "charming"]
-    assert [row["document"] for row in rows] == ["0"] * 6
+    assert [row["text_number"] for row in rows] == ["0"] * 6
 
 
 def test_the_ending_of_the_file_selects_a_page(limelight, tmp_path):

@@ -63,7 +63,7 @@ def test_compare_writes_every_format(limelight, tmp_path, shipped):
     starts = {
         "json": b'{"schema":"limelight.comparison/2"',
         "html": b"<!doctype html>",
-        "csv": b"document,method,",
+        "csv": b"text_number,method,",
         "txt": b"8 methods for",
         "png": b"\x89PNG",
         "svg": b"<?xml",
@@ -86,7 +86,7 @@ def test_csv_of_several_texts_numbers_the_documents(limelight, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"good film\nbad film\n")))
     outcome = limelight("explain", "-", "--lines", "--format", "csv", "--method", "gxi")
     rows = list(csv.DictReader(io.StringIO(outcome.out)))
-    assert [row["document"] for row in rows] == ["0", "0", "1", "1"]
+    assert [row["text_number"] for row in rows] == ["0", "0", "1", "1"]
 
 
 def test_targets_by_number_and_all(limelight):
@@ -194,7 +194,7 @@ def test_csv_gives_all_classes_of_a_text_the_same_number(limelight):
         "explain", TEXT, "bad film", "--each", "class", "--format", "csv", "--method", "loo"
     )
     rows = list(csv.DictReader(io.StringIO(outcome.out)))
-    assert {(row["document"], row["target"]) for row in rows} == {
+    assert {(row["text_number"], row["target"]) for row in rows} == {
         (model_input, target) for model_input in "01" for target in ("negative", "positive")
     }
 

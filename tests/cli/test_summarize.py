@@ -119,7 +119,7 @@ def test_the_scores_of_all_words_go_to_a_file(summarize, folder, tmp_path):
     assert len(rows) == sum(map(len, explanations))
     assert {row["method"] for row in rows} == {"gxi", "alpha-avg"}
     second = limelight.Run(folder / "run").explanation(1, "alpha-avg")
-    stored = [r for r in rows if (r["document"], r["method"]) == ("1", "alpha-avg")]
+    stored = [r for r in rows if (r["text_number"], r["method"]) == ("1", "alpha-avg")]
     assert [row["feature"] for row in stored] == list(second.features)
     assert [float(row["score"]) for row in stored] == second.scores.tolist()
     assert limelight.Run(folder / "run").to_csv() == target.read_bytes().decode()

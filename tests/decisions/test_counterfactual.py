@@ -277,7 +277,7 @@ def test_a_single_text_and_a_list_agree():
     results = limelight.counterfactual(model, texts)
     assert list(results) == [limelight.counterfactual(model, text) for text in texts]
     frame = results.to_frame()
-    assert list(frame.columns) == ["document", "feature", "removed", "spans", "side"]
+    assert list(frame.columns) == ["text_number", "feature", "removed", "spans", "part"]
     assert frame.removed.sum() == sum(len(c.removed) for c in results)
 
 

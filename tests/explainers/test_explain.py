@@ -357,7 +357,7 @@ def test_a_list_of_explanations_is_a_list_and_a_table(shipped):
     assert isinstance(explanation, list)
     assert type(limelight.explain(shipped, [], "shapley")) is type(explanation)
     frame = explanation.to_frame()
-    assert frame["document"].tolist() == [0, 0, 0, 1, 1, 1, 2]
+    assert frame["text_number"].tolist() == [0, 0, 0, 1, 1, 1, 2]
     assert frame["feature"].tolist() == [word for e in explanation for word in e.features]
     assert frame["score"].tolist() == [score for e in explanation for score in e.scores]
     assert explanation.to_csv().startswith(explanation[0].to_csv())

@@ -237,7 +237,7 @@ def test_zoom_counts_the_sentences_that_it_opened_and_keeps_its_budget():
     assert "Words in other sentences have no scores of their own." in e.warnings[0]
     with pytest.raises(limelight.errors.DomainError, match="needs at least 196 samples, not 60"):
         limelight.explain(model, text, "zoom", samples=60)
-    with pytest.raises(InputError, match="eave features out"):
+    with pytest.raises(InputError, match="eave features and within out"):
         limelight.explain(model, text, "zoom", features="sentences")
 
 

@@ -638,10 +638,6 @@ def test_an_answer_that_is_cut_inside_a_character_ends_before_it(monkeypatch):
     [
         ({"per_token": "no"}, "per_token must be True or False, not 'no'"),
         ({"max_new_tokens": True}, "max_new_tokens must be a positive whole number, not True"),
-        (
-            {"max_new_tokens": 4, "template": None},
-            "max_new_tokens needs a language model .*--template",
-        ),
     ],
 )
 def test_how_an_answer_is_written_is_checked(options, message):

@@ -330,7 +330,7 @@ def test_template_and_labels_are_part_of_the_model():
         ({"template": "no place"}, "must contain {text} once, but 'no place' contains it 0 times"),
         ({"template": "{text} {text}"}, "'{text} {text}' contains it 2 times"),
         ({"template": 3}, "or give a string with {text} in it"),
-        ({"template": None}, "or give a string with {text} in it"),
+        ({"template": None}, "labels need a template (--template)"),
         ({"template": [{"role": "user", "content": "{text}"}]}, "chat template"),
         ({"template": ["{text}"]}, 'like {"role": "user"'),
         (
@@ -372,10 +372,9 @@ def test_other_networks_have_no_next_word():
         classifier(network, tokenizer)
 
 
-def test_a_language_model_without_a_template_raises_an_error():
+def test_a_language_model_without_a_template_writes_answers():
     network, tokenizer = language_model()
-    with pytest.raises(InputError, match=r"not Llama\w+\. For a language model, give template="):
-        limelight.wrap(network, tokenizer=tokenizer)
+    assert limelight.wrap(network, tokenizer=tokenizer).classes == ("answer",)
 
 
 def test_a_function_has_no_template():
@@ -425,7 +424,7 @@ def test_the_shell_asks_a_language_model(folder, limelight):
         (["--model", "x", "--labels", "a=b,c=d"], "--labels needs a language model"),
         (
             ["--per-token"],
-            "per_token needs a language model that writes answers. Add template (--template)",
+            "need a language model. Give its path (--model).",
         ),
         (
             ["--model", "x", "--template", "{text}", "--labels", "good"],

@@ -213,7 +213,7 @@ def test_one_side_of_a_pair_can_be_explained():
     model = load_model()
     e = limelight.explain(model, PAIR, "loo", side="second")
     assert e.features == WORDS[3:]
-    assert e.sides == ("second",) * 4
+    assert e.part_names == ("second",) * 4
     assert e.settings["side"] == "second"
     full = limelight.explain(model, PAIR, "loo")
     np.testing.assert_allclose(e.scores, full.scores[3:], rtol=1e-5)
@@ -236,7 +236,7 @@ def test_features_do_not_cross_from_one_side_to_the_other():
     model_input = model.read(PAIR)
     groups = [0] * len(model_input.tokens)
     e = limelight.explain(model, PAIR, "loo", features=groups)
-    assert e.spans == ((model_input.parts[0], model_input.parts[1]),)
+    assert e.spans == ((model_input.parts[0].span, model_input.parts[1].span),)
     tokens = limelight.explain(model, ("predictable", "predictable film"), "gxi", features="tokens")
     assert tokens.features == ("predict", "able", "predict", "able", "film")
 
@@ -271,7 +271,9 @@ def test_a_long_pair_is_cut_as_its_tokenizer_cuts_it_with_any_words_deleted(pair
     assert any("The longer text is cut first" in warning for warning in e.warnings)
     game = limelight.game(model, pair, replacement="delete")
     masks = np.vstack([~np.eye(len(game), dtype=bool), np.ones((1, len(game)), bool)])
-    named = [(word, 0 if s == "first" else 1) for word, s in zip(e.features, e.sides, strict=True)]
+    named = [
+        (word, 0 if s == "first" else 1) for word, s in zip(e.features, e.part_names, strict=True)
+    ]
     for keep, answer in zip(masks, game(masks), strict=True):
         gone = {name for name, stay in zip(named, keep, strict=True) if not stay}
         remainder = tuple(
@@ -287,8 +289,8 @@ def test_a_tuple_is_one_pair_and_a_list_is_several():
     model = load_model()
     value = limelight.explain(model, PAIR, "loo")
     assert value.text == "a superb film\nthe film is bad"
-    assert value.parts == ((0, 13), (14, 29))
-    assert [value.text[a:b] for a, b in value.parts] == list(PAIR)
+    assert tuple(part.span for part in value.parts) == ((0, 13), (14, 29))
+    assert [value.text[slice(*part.span)] for part in value.parts] == list(PAIR)
     values = limelight.explain(model, [PAIR, ("a", "film")], "loo")
     assert values[0].spans == value.spans
     np.testing.assert_allclose(values[0].scores, value.scores, rtol=1e-4, atol=1e-5)

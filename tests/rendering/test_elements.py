@@ -12,6 +12,7 @@ from markupsafe import Markup
 from limelight.rendering.bundle import PACKAGE, bundle_module
 from limelight.rendering.html import score_table_html, words_html
 from limelight.rendering.markup import render_page
+from limelight.text import SIDES, Part
 
 from browsing import leave, new_page, watched_page
 from render_samples import HOSTILE, REVIEW, explanation
@@ -65,7 +66,13 @@ def test_words_and_bars_have_the_markup_of_the_reports(open_elements, text):
 
 def test_the_two_sides_of_a_pair_have_the_markup_of_the_reports(open_elements):
     e = explanation("a film 😀, a plot\nno film; bad!", kind="positions")
-    e = replace(e, parts=((0, 16), (17, 30)))
+    e = replace(
+        e,
+        parts=tuple(
+            Part(side, side, span, span)
+            for side, span in zip(SIDES, ((0, 16), (17, 30)), strict=True)
+        ),
+    )
     with open_elements(e) as page:
         same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
         for tag, python in (

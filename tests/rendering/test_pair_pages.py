@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -13,10 +13,11 @@ from limelight.errors import InputError
 from limelight.rendering.text_parts import split_text
 from limelight.results import Comparison, Explanation
 from limelight.results.explanation import explanations_csv
+from limelight.text import Part
 
 SIDES = ("A dog <b>", "a dog; no cat")
 TEXT = "\n".join(SIDES)
-PARTS = ((0, 9), (10, 23))
+PARTS = (Part("first", "first", (0, 9), (0, 9)), Part("second", "second", (10, 23), (10, 23)))
 
 
 def make_explanation(method="loo", **fields):
@@ -43,7 +44,9 @@ def render_text(renderable, **options):
 
 def test_json_keeps_the_parts_and_does_without_them():
     e = make_explanation()
-    assert json.loads(e.to_json())["parts"] == [[0, 9], [10, 23]]
+    assert json.loads(e.to_json())["parts"] == [
+        asdict(part) | {"span": list(part.span), "content": list(part.content)} for part in PARTS
+    ]
     assert Explanation.from_json(e.to_json()) == e
     single = replace(e, parts=())
     assert "parts" not in json.loads(single.to_json())
@@ -58,24 +61,22 @@ def test_json_keeps_the_parts_and_does_without_them():
 @pytest.mark.parametrize(
     "parts",
     [
-        ((0, 9),),
-        ((0, 8), (9, 23)),  # no newline there
-        ((0, 9), (10, 22)),
-        ((1, 9), (10, 23)),
-        ((0, 9), (10, 40)),
-        ((0, 4), (5, 9), (10, 23)),
+        (Part("a", "first", (0, 9), (0, 10)),),  # a content that is longer than its part
+        (Part("a", "first", (0, 9), (0, 9)), Part("b", "second", (8, 23), (10, 23))),
+        (Part("a", "first", (0, 9), (0, 9)), Part("b", "second", (10, 40), (10, 40))),
+        (Part("a", "first", (0, 9), (0, 9)), Part("a", "second", (10, 23), (10, 23))),
     ],
 )
-def test_parts_that_are_not_a_pair_are_refused(parts):
-    with pytest.raises(InputError, match="parts must be the"):
+def test_parts_that_do_not_fit_the_text_raise_an_error(parts):
+    with pytest.raises(InputError, match="parts must have"):
         make_explanation(parts=parts)
 
 
 def test_the_pieces_name_each_side_once_and_are_the_text_again():
     cut = split_text(make_explanation())
     assert "".join(piece.text for piece in cut) == TEXT
-    assert [piece.side for piece in cut if piece.side] == ["first", "second"]
-    at = [i for i, piece in enumerate(cut) if piece.side]
+    assert [piece.label for piece in cut if piece.label] == ["first", "second"]
+    at = [i for i, piece in enumerate(cut) if piece.label]
     assert "".join(piece.text for piece in cut[at[0] : at[1]]) == SIDES[0] + "\n"
     unscored = replace(
         make_explanation(),
@@ -83,8 +84,8 @@ def test_the_pieces_name_each_side_once_and_are_the_text_again():
         spans=(((0, 1),), ((2, 5),)),
         scores=np.array([1.0, 2.0]),
     )
-    assert [piece.side for piece in split_text(unscored) if piece.side] == ["first", "second"]
-    assert not any(piece.side for piece in split_text(replace(make_explanation(), parts=())))
+    assert [piece.label for piece in split_text(unscored) if piece.label] == ["first", "second"]
+    assert not any(piece.label for piece in split_text(replace(make_explanation(), parts=())))
 
 
 def test_the_terminal_shows_two_labeled_lines_and_the_side_of_every_word():
@@ -111,12 +112,12 @@ def test_pages_and_cards_label_the_sides_and_escape_the_text(of):
 def test_the_pieces_of_a_page_and_its_numbers_name_the_side():
     page = Comparison(explanations=(make_explanation(), make_explanation("gxi"))).as_html()
     assert page.count('<span class="side">second</span>') == 2  # where no script runs
-    assert '"parts":[[0,9],[10,23]]' in page
+    assert '"parts":[{"id":"first","role":"first","span":[0,9],"content":[0,9]}' in page
 
 
 def test_csv_says_on_which_side_a_word_stands():
     header, *rows = "".join(explanations_csv([(0, make_explanation())])).splitlines()
-    assert header.endswith(",spans,side")
+    assert header.endswith(",spans,part")
     assert [row.rsplit(",", 1)[1] for row in rows] == ["first"] * 2 + ["second"] * 4
     single = "".join(explanations_csv([(0, replace(make_explanation(), parts=()))])).splitlines()
     assert all(row.endswith(",") for row in single[1:])

@@ -105,7 +105,7 @@ def test_a_missing_second_text_is_a_row_with_an_error(tmp_path):
     data = {"premise": ["a dog", "a cat", None], "hypothesis": ["no dog", None, "a dog"]}
     run = limelight.explain_data(model(), data, "loo", output=tmp_path / "run")
     assert run.errors().column("row").to_pylist() == [1, 2]
-    assert run.explanation(0).parts == ((0, 5), (6, 12))
+    assert [part.span for part in run.explanation(0).parts] == [(0, 5), (6, 12)]
 
 
 def test_a_run_of_single_texts_stores_no_parts(tmp_path):

@@ -44,8 +44,8 @@ from limelight.sampling.orders import (
     shapley_values_from_orders,
 )
 from limelight.sampling.ranks import certify_tops
-from limelight.shapes import Float, Int
-from limelight.text import Features, build_features, nest_features, truncate_line
+from limelight.shapes import Bool, Float, Int
+from limelight.text import Features, build_features, nest_features, pluralize, truncate_line
 from limelight.text.splitters import SPLITTERS
 from limelight.theory.namespace import host_array
 from limelight.theory.owen import owen
@@ -57,7 +57,12 @@ _DEFAULT_OPENED = 3  # sentences, if the calls suffice
 # On reviews of more than 600 words, these are 0.18 of the calls for two pairs of orders of all
 # words, and the share is higher (benchmarks/samplers.py --long).
 _ZOOM_CALLS = 800
-_WITHIN = "the units that contain the words: 'sentences', 'paragraphs' or 'lines'"
+PARTS = ("documents", "messages")  # units that a prompt has, and a plain text has not
+_UNITS = (*SPLITTERS, *PARTS)
+_WITHIN = (
+    "the units that contain the words: 'sentences', 'paragraphs', 'lines', 'documents' or "
+    "'messages'"
+)
 
 
 class _Players(NamedTuple):
@@ -90,6 +95,11 @@ class _Players(NamedTuple):
 def _divide_features(batch: Batch, within: Sequence[str]) -> _Players:
     """Divide the features of the only text of a batch at the ends of units, innermost first."""
     (model_input,), (features,) = batch.inputs, batch.features
+    if features.kind in PARTS:
+        raise InputError(
+            f"Owen values need features inside units, not {features.kind}. Use "
+            f"features='sentences' and within={features.kind!r}."
+        )
     parts, feature = features, np.arange(len(features))
     levels: list[Int[np.ndarray, " n"]] = []
     units: list[Features] = []
@@ -260,13 +270,29 @@ def _strongest_units_warning(units: Features, totals: Float[np.ndarray, " n"]) -
 
 def _explain_zoom(settings: "Zoom", batch: Batch) -> Attribution:
     """Score every sentence, and score the words of the strongest sentences instead of these."""
-    (model_input,), (features,), unit = batch.inputs, batch.features, settings.within
-    if features.kind not in ("words", "positions"):
-        raise InputError(f"method 'zoom' scores {unit} and words. Leave features out.")
-    unit_index = np.where(
-        features.feature_index >= 0, build_features(model_input, unit).feature_index, -1
-    )
+    (model_input,), (features,) = batch.inputs, batch.features
+    is_protected = features.feature_index < 0
+    default_unit = features.kind if features.kind in PARTS else "sentences"
+    settings = replace(settings, within=settings.within or default_unit)
+    if features.kind in PARTS and settings.within == features.kind:
+        features = _select_tokens(build_features(model_input, "sentences"), ~is_protected)
+        batch = _with_features(batch, features)
+    elif features.kind == "sentences" and settings.within in PARTS:
+        is_protected = np.zeros_like(is_protected)
+    elif features.kind not in ("words", "positions"):
+        raise InputError(
+            f"method 'zoom' cannot score {settings.within} and {features.kind}. Leave features "
+            "and within out."
+        )
+    unit, inner_noun = str(settings.within), features.noun
+    unit_index = np.where(is_protected, -1, build_features(model_input, unit).feature_index)
     sentences = build_features(model_input, unit_index.tolist())
+    if unit in PARTS:
+        units_by_part = list(dict.fromkeys(i for i in unit_index.tolist() if i >= 0))
+        names = tuple(model_input.parts[i].id for i in units_by_part)
+        sentences = replace(sentences, strings=names)
+    # Words of an opened sentence are scored by position, and sentences of a document as a whole.
+    inner_index = np.arange(len(unit_index)) if inner_noun == "word" else features.feature_index
     total_calls = settings.sample_size.initial_count(len(features))
     shapley = Shapley(replacement=settings.replacement, seed=settings.seed)
     min_calls = shapley.sample_size.minimum_calls(len(features))
@@ -276,7 +302,9 @@ def _explain_zoom(settings: "Zoom", batch: Batch) -> Attribution:
         attribution = explain_by_sampling(shapley, batch)
         opened_spans = [list(_unit_span(sentences, 0))]
         return replace(attribution, diagnostics={**attribution.diagnostics, "opened": opened_spans})
-    sizes = np.bincount(sentences.feature_index[sentences.feature_index >= 0])
+    inner_pairs = np.unique([sentences.feature_index, inner_index], axis=1)
+    inner_pairs = inner_pairs[:, (inner_pairs >= 0).all(axis=0)]
+    sizes = np.bincount(inner_pairs[0], minlength=len(sentences))
     sentence_calls, total_calls = _split_calls(settings, sentences, sizes, total_calls)
     shapley = fit_pair_count(shapley, len(sentences), sentence_calls)
     with limit_time_share(sentence_calls / total_calls):
@@ -297,10 +325,15 @@ def _explain_zoom(settings: "Zoom", batch: Batch) -> Attribution:
             calls_per_pair += 2 * (sizes[g] + 1)
     pairs = remaining // calls_per_pair if opened else 0
     is_opened = np.isin(sentences.feature_index, opened)
-    token_units = np.where(
-        is_opened, len(sentences) + np.arange(len(is_opened)), sentences.feature_index
+    opened_units = np.where(inner_index >= 0, len(sentences) + inner_index, -1)
+    token_units = np.where(is_opened, opened_units, sentences.feature_index)
+    units = build_features(model_input, token_units.tolist())
+    unit_numbers = dict.fromkeys(number for number in token_units.tolist() if number >= 0)
+    names = tuple(
+        sentences.strings[number] if number < len(sentences) else name
+        for number, name in zip(unit_numbers, units.strings, strict=True)
     )
-    units = replace(build_features(model_input, token_units.tolist()), kind=f"{unit} and words")
+    units = replace(units, strings=names, kind=f"{unit} and {pluralize(inner_noun)}")
     attribution = _open_sentences(settings, batch, sentences, coarse, units, opened, int(pairs))
     if (sentence_pairs := coarse.diagnostics.get("pairs_drawn")) is None:
         masks = 2 ** len(sentences)
@@ -316,8 +349,8 @@ def _explain_zoom(settings: "Zoom", batch: Batch) -> Attribution:
     needed = 2 * _count_opening_calls(sizes, len(strongest))
     warning = (
         f"{len(closed)} of the {len(strongest)} strongest {unit} were not opened, because their "
-        f"words need more calls. Set samples to {needed:,} or more, or use a budget of "
-        f"{needed + 1:,} calls."
+        f"{pluralize(inner_noun)} need more calls. Set samples to {needed:,} or more, or use a "
+        f"budget of {needed + 1:,} calls."
     )
     first, *warnings = attribution.warnings
     return replace(attribution, warnings=(first, warning, *warnings))
@@ -362,6 +395,20 @@ def _split_calls(
         )
     total_calls = max(total_calls, needed)
     return min(max(total_calls // 2, sentence_calls), total_calls - word_calls), total_calls
+
+
+def _select_tokens(features: Features, is_selected: Bool[np.ndarray, " T"]) -> Features:
+    """Return the features of selected tokens. The other tokens are never removed."""
+    index = np.where(is_selected, features.feature_index, -1)
+    numbers, new_index = np.unique(index[index >= 0], return_inverse=True)
+    feature_index = np.full(len(index), -1)
+    feature_index[index >= 0] = new_index
+    return replace(
+        features,
+        strings=tuple(features.strings[i] for i in numbers),
+        spans=tuple(features.spans[i] for i in numbers),
+        feature_index=feature_index,
+    )
 
 
 def _with_features(batch: Batch, features: Features) -> Batch:
@@ -409,9 +456,10 @@ def _open_sentences(
     pairs = min(pair_counts, default=0)
     sentence_sizes = np.abs(coarse.scores)
     share = sentence_sizes[opened].sum() / sentence_sizes.sum() if sentence_sizes.any() else 0.0
-    closed_note = f" Words in other {settings.within} have no scores of their own."
+    inner = units.kind.rpartition(" ")[2]
+    closed_note = f" {inner.capitalize()} in other {settings.within} have no scores of their own."
     few_pairs_warning = (
-        f"Scores of words come from {pairs} pairs of orders: their ranking is usable, but their "
+        f"Scores of {inner} come from {pairs} pairs of orders: their ranking is usable, but their "
         "sizes are rough. For reliable sizes, raise samples or lower opened."
     )
     few_pairs_warnings = (few_pairs_warning,) if 0 < pairs < ENOUGH_PAIRS else ()
@@ -430,7 +478,7 @@ def _open_sentences(
             "opened": [list(_unit_span(sentences, g)) for g in opened],
             "pairs_in_each": pairs,
             "samples_drawn": sum(n * size for n, size in zip(pair_counts, masks, strict=True)),
-            settings.within: _unit_rows(
+            str(settings.within): _unit_rows(
                 sentences, coarse.scores, np.arange(len(sentences)), coarse.stderr
             ),
         },
@@ -490,8 +538,8 @@ class Owen:
 
     def __post_init__(self) -> None:
         for unit in self.units:
-            if unit not in SPLITTERS:
-                raise InputError(unknown_name_message("unit of within", unit, SPLITTERS))
+            if unit not in _UNITS:
+                raise InputError(unknown_name_message("unit of within", unit, _UNITS))
 
     @property
     def units(self) -> list[str]:
@@ -525,7 +573,9 @@ class Owen:
                 "opened": "number of sentences to open, strongest first. If the samples are too "
                 f"few, an error is raised. None: up to {_DEFAULT_OPENED}, if the samples allow two "
                 "pairs of orders of their words",
-                "within": "the units to score: 'sentences', 'paragraphs' or 'lines'",
+                "within": "the units to score: 'sentences', 'paragraphs', 'lines', 'documents' or "
+                "'messages'. Documents and messages are opened into sentences. None: the documents "
+                "or messages of a conversation, and the sentences of a text",
                 "samples": "number of masks, half for sentences and half for words of opened "
                 f"sentences. None: {_ZOOM_CALLS}, or more if two pairs of orders of the sentences "
                 "need more",
@@ -538,7 +588,7 @@ class Zoom:
     """Settings for long documents: scores of sentences, and of words in the strongest sentences."""
 
     opened: Annotated[int | None, at_least(1)] = None
-    within: Annotated[str, OneOf(SPLITTERS)] = "sentences"
+    within: Annotated[str | None, OneOf(_UNITS)] = None
     samples: Annotated[int | None, at_least(16)] = None
     replacement: str = "auto"
     seed: Annotated[int, at_least(0)] = 0

@@ -186,6 +186,8 @@ def counterfactual_text(c: Counterfactual, look: Look) -> Iterator[RenderableTyp
     yield Text()
     yield Padding(_strike_words(c, look), (0, 0, 1, 2))
     yield table_text(outcome_table(c), look)
+    if prompt := wording.prompt_sentence(c):
+        yield look.line(prompt, "dim")
     if c.stability:
         yield Text()
         yield look.line(STABILITY_NOTE.format(pluralize(c.feature_noun)), "dim")
@@ -246,7 +248,7 @@ def _legend(c: Counterfactual) -> str:
     marked = f"Struck out: the removed {nouns}."
     if c.image is not None:
         marked = f"Covered: {_name_removed(c)}."
-    return f"{marked} The replacement is {c.replacement!r}."
+    return f"{marked} The replacement is {c.replacement!r}. {wording.prompt_sentence(c)}".strip()
 
 
 def _name_removed(c: Counterfactual) -> str:

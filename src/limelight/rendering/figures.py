@@ -40,6 +40,7 @@ from limelight.rendering.wording import (
     Marks,
     headline,
     hue_meanings,
+    prompt_sentence,
     quoted_target,
     scale_note,
     share_interval,
@@ -139,7 +140,8 @@ def _wrap_headline(
 ) -> list[str]:
     """Return the headline of a figure in at most four lines."""
     marks: Marks = {hue: mark.format(marked_noun) for hue, mark in COLORS.items()}
-    sentence = visible_text(typeset_sentence("".join(headline(explanations, marks))))
+    words = f"{''.join(headline(explanations, marks))} {prompt_sentence(explanations[0])}"
+    sentence = visible_text(typeset_sentence(words.strip()))
     return textwrap.wrap(sentence, line_width, max_lines=4, placeholder=" …")
 
 

@@ -46,7 +46,7 @@ from limelight.results.codec import settings_with_facts
 from limelight.results.explanation import TextFeatures
 from limelight.results.table import Cell, Column, Table, plain_table
 from limelight.shapes import Float
-from limelight.text import AnswerQuery, pluralize
+from limelight.text import SIDES, AnswerQuery, pluralize
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -116,12 +116,14 @@ def text_html(e: TextFeatures, describe_word: Callable[[int], WordElement]) -> "
     """Return a text with one element per feature, as ``describe_word`` describes each feature."""
     elements: list[dict[str, Any]] = []
     parts = shorten_unread(split_text(e))
+    has_prompt = any(part.role not in SIDES for part in e.parts)
     for part, sides in zip(parts, free_sides(parts), strict=True):
         if part.label:
             elements.append({"kind": "side", "text": part.label})
         elif part.feature is None:
             if part.text.strip() or not e.has_block_features:
-                elements.append({"kind": "" if part.is_read else "unread", "text": part.text})
+                kind = "prompt" if has_prompt else ""
+                elements.append({"kind": kind if part.is_read else "unread", "text": part.text})
         else:
             word = describe_word(part.feature)
             classes = ("w", "b" if e.has_block_features else sides, *word.classes)
@@ -466,6 +468,7 @@ _TEMPLATE_FUNCTIONS: dict[str, Any] = {
     "anchor_sentence": wording.anchor_sentence,
     "headline": wording.headline,
     "base_sentence": wording.base_sentence,
+    "prompt_sentence": wording.prompt_sentence,
     "warnings": wording.merge_warnings,
     "LONG": LONG,
 }

@@ -265,6 +265,8 @@ def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
         yield look.line(ranks, "dim")
     if base := wording.base_sentence(e):
         yield look.line(base, "dim")
+    if prompt := wording.prompt_sentence(e):
+        yield look.line(prompt, "dim")
     if e.intercept is not None:
         yield look.line(f"{e.label} intercept: {e.intercept:+.3f}.", "dim")
     if e.pairs is not None and len(e.pairs.scores):
@@ -298,6 +300,8 @@ def spans_text(explanations: SpanExplanations, look: Look) -> Iterator[Renderabl
     if sentence := wording.protected_sentence(explanations):
         yield look.line(sentence, "dim")
     yield look.line(wording.precision_sentence(first), "dim")
+    if prompt := wording.prompt_sentence(first):
+        yield look.line(prompt, "dim")
     yield from look.warning_lines(wording.merge_warnings(explanations))
 
 
@@ -496,6 +500,8 @@ def _stack_methods(c: Comparison, look: Look) -> Iterator[RenderableType]:
 def _comparison_notes(c: Comparison, look: Look) -> Iterator[RenderableType]:
     """Yield the legend, tables of disagreements, and warnings."""
     yield legend_text(c.explanations, look)
+    if prompt := wording.prompt_sentence(c.explanations[0]):
+        yield look.line(prompt, "dim")
     if len(c) > 1:
         yield Text()
         yield table_text(wording.disagreement_table(c, "Agreement with"), look)

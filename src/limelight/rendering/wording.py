@@ -29,8 +29,11 @@ from limelight.results import (
 )
 from limelight.results.comparison import TOP
 from limelight.results.differences import encode_ranges
+from limelight.results.explanation import TextFeatures
 from limelight.results.table import Cell, Column, Table
-from limelight.text import AnswerQuery, pluralize
+from limelight.text import AnswerQuery, pluralize, truncate_line
+
+MAX_PROMPT = 200  # characters of a question or of a prompt in a sentence
 
 if TYPE_CHECKING:  # these modules define dozens of classes, which slow the import
     from limelight.results.judgment import Interval, JudgedMethod, Judgment
@@ -455,6 +458,27 @@ def base_sentence(e: Explanation) -> str:
         comparison = "lower" if difference > 0 else "higher"
         loss = f", {abs(difference):.3f} {comparison} than with them"
     return f"Baseline (all {pluralize(e.feature_noun)} removed): {output} {value}{loss}."
+
+
+def prompt_sentence(result: TextFeatures) -> str:
+    """State the question or the prompt before an answer, and what replaces removed features.
+
+    For other results, return "". The text of a conversation is its prompt.
+    """
+    query = result.query
+    if not isinstance(query, AnswerQuery):
+        return ""
+    sentences = []
+    if query.question:
+        sentences.append(f"The question is “{truncate_line(query.question, MAX_PROMPT)}”.")
+    if query.prompt:
+        before, _, after = query.prompt.partition(result.text.strip())
+        sentences.append(
+            f"The prompt is “{truncate_line(f'{before}{{text}}{after}', MAX_PROMPT)}”."
+        )
+    replacement = str(result.settings.get("replacement", "delete"))
+    change = "deleted" if replacement == "delete" else f"replaced by {quote(replacement)}"
+    return " ".join([*sentences, f"Removed {pluralize(result.feature_noun)} are {change}."])
 
 
 def round_up(bound: float) -> str:

@@ -162,7 +162,7 @@ class Counterfactual(TextFeatures, EqualByFields, HtmlMixin, TableMixin, JsonMix
 class Counterfactuals(TerminalMixin, TableMixin, list[Counterfactual]):
     """A list of counterfactuals that a notebook, a terminal and a table show together.
 
-    The column ``document`` of its table has the number of the text, counting from 0.
+    The column ``text_number`` of its table counts the texts from 0.
     """
 
     _terminal = "counterfactual.counterfactuals_text"
@@ -173,8 +173,8 @@ class Counterfactuals(TerminalMixin, TableMixin, list[Counterfactual]):
 
 
 def counterfactual_table(counterfactuals: Iterable[tuple[int, Counterfactual]]) -> Table:
-    """Return a table with one row per feature of each (document number, counterfactual)."""
-    names = ("document", "feature", "removed", "spans", "side")
+    """Return a table with one row per feature of each (text number, counterfactual)."""
+    names = ("text_number", "feature", "removed", "spans", "part")
     rows: list[tuple[Any, ...]] = []
     for number, c in counterfactuals:
         for j, (feature, spans, side) in enumerate(

@@ -168,7 +168,7 @@ def check_explanation(e: Any) -> None:
 class TextFeatures:
     """The features of a text, for results that show a text with its features.
 
-    A subclass is a dataclass with these fields, and ``query`` and ``image``.
+    A subclass is a dataclass with these fields, and ``image``.
     """
 
     __slots__ = ()
@@ -178,6 +178,7 @@ class TextFeatures:
     spans: tuple[tuple[Span, ...], ...]
     parts: tuple[Part, ...]
     cut: int | None
+    query: Query | None
     settings: Mapping[str, Any]
 
     @property
@@ -193,7 +194,8 @@ class TextFeatures:
     @property
     def has_block_features(self) -> bool:
         """Whether views print each feature on a line of its own, as they do with sentences."""
-        return self.feature_kind in (*SPLITTERS, *PART_FEATURES)
+        innermost_kind = self.feature_kind.rpartition(" ")[2]  # of "documents and sentences"
+        return innermost_kind in (*SPLITTERS, *PART_FEATURES)
 
     @property
     def explained_end(self) -> int:
@@ -627,7 +629,7 @@ def image_fields(stored: str | None) -> dict[str, Any]:
 class Explanations(TerminalMixin, TableMixin, ShapMixin, list[Explanation]):
     """A list of explanations that a notebook, a terminal and a table show together.
 
-    The column ``document`` of its table has the number of the text, counting from 0.
+    The column ``text_number`` of its table counts the texts from 0.
     """
 
     _terminal = "terminal.explanations_text"
@@ -728,12 +730,12 @@ class SpanExplanations(EqualByFields, HtmlMixin, TableMixin, ShapMixin):
 
 
 FEATURE_COLUMNS = (
-    "document", "method", "target", "feature", "score", "stderr", "bound", "spans", "part",
+    "text_number", "method", "target", "feature", "score", "stderr", "bound", "spans", "part",
 )  # fmt: skip
 
 
 def feature_table(explanations: Iterable[tuple[int, Explanation]]) -> Table:
-    """Return a table with one row per feature of each (document number, explanation)."""
+    """Return a table with one row per feature of each (text number, explanation)."""
     rows: list[tuple[Any, ...]] = []
     for number, e in explanations:
         stderr = [None] * len(e) if e.stderr is None else e.stderr.tolist()
@@ -746,7 +748,7 @@ def feature_table(explanations: Iterable[tuple[int, Explanation]]) -> Table:
 
 
 def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterator[str]:
-    """Yield CSV text with one row per feature of each (document number, explanation).
+    """Yield CSV text with one row per feature of each (text number, explanation).
 
     Each explanation gives one part. The first part begins with the header.
     """

@@ -333,7 +333,7 @@ def explain_data(
     features: FeatureSpec | None = None,
     grid: int | None = None,
     scale: str = "logit",
-    protect: Collection[str] = (),
+    protect: Collection[str | int] = (),
     window: str | int | None = None,
     side: str | None = None,
     at: str | int | tuple[int, int] | None = None,

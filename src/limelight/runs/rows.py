@@ -6,6 +6,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -33,6 +34,14 @@ def _list_type(kind: Any) -> pa.DataType:
 
 _PAIR = pa.struct(
     {"first": pa.uint32(), "second": pa.uint32(), "score": pa.float32(), "stderr": pa.float32()}
+)
+_PART = pa.struct(
+    {
+        "id": pa.string(),
+        "role": pa.string(),
+        "span": _list_type(pa.uint32()),
+        "content": _list_type(pa.uint32()),
+    }
 )
 _SHARES = dict.fromkeys(("precision", "low", "high", "coverage"), pa.float64())
 _ANCHOR = pa.struct({"features": _list_type(pa.uint32()), "guarantee": pa.string()} | _SHARES)
@@ -79,8 +88,8 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "intercept": (pa.float32(), lambda e: e.intercept),
     "cut": (pa.uint32(), lambda e: e.cut),
     "parts": (
-        pa.string(),
-        lambda e: json.dumps([asdict(part) for part in e.parts]) if e.parts else None,
+        _list_type(_PART),
+        lambda e: [asdict(part) for part in e.parts] or None,
     ),
     "query": (pa.string(), lambda e: _map_optional(lambda at: json.dumps(at.to_dict()), e.query)),
     "image": (pa.string(), None),
@@ -379,10 +388,8 @@ def _check_rows(table: pa.Table, record: RunRecord, texts: range) -> None:
     if not pc.all(pc.less_equal(*places), min_count=0).as_py():
         raise pa.ArrowInvalid("an occurrence of a feature ends before it begins")
     if record.data.columns.pair is not None:
-        sides = explained["parts"].combine_chunks()
-        edges = sides.flatten()
-        two = [pc.list_value_length(values).fill_null(0) for values in (sides, edges)]
-        if not all(pc.all(pc.equal(values, 2), min_count=0).as_py() for values in two):
+        counts = pc.list_value_length(explained["parts"]).fill_null(0)
+        if not pc.all(pc.equal(counts, 2), min_count=0).as_py():
             raise pa.ArrowInvalid("an explanation of a pair does not have two sides")
 
 
@@ -513,7 +520,7 @@ def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str
         pairs=_map_optional(_pairs_from_rows, row["pairs"]),
         anchor=_map_optional(_anchor_from_row, row["anchor"]),
         cut=row["cut"],
-        parts=_map_optional(_parse_parts, row["parts"]) or (),
+        parts=tuple(map(_part_from_row, row["parts"] or ())),
         query=_map_optional(lambda stored: parse_query(json.loads(stored)), row["query"]),
         **image_fields(row["image"]),
         warnings=tuple(row["warnings"]),
@@ -524,13 +531,9 @@ def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str
     )
 
 
-def _parse_parts(stored: str) -> tuple[Part, ...]:
-    """Return the parts of an input from their JSON."""
-    values = json.loads(stored)
-    return tuple(
-        Part(**value | {name: tuple(value[name]) for name in ("span", "content")})
-        for value in values
-    )
+def _part_from_row(row: Mapping[str, Any]) -> Part:
+    """Return a part of an input from its row."""
+    return Part(row["id"], row["role"], tuple(row["span"]), tuple(row["content"]))
 
 
 def _check_range(e: Outcome) -> Outcome:

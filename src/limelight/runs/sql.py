@@ -252,8 +252,11 @@ def _view_statements(
     named_words, second = "features", "NULL::UINTEGER"
     if data.pair is not None:
         sides = [sql_literal(name + MARK) for name in data.texts]
-        side = f"CASE WHEN starts[i][1] >= parts[2][1] THEN {sides[1]} ELSE {sides[0]} END"
-        named_words, second = f"list_transform(features, lambda w, i: {side} || w)", "parts[2][1]"
+        side = f"CASE WHEN starts[i][1] >= parts[2].span[1] THEN {sides[1]} ELSE {sides[0]} END"
+        named_words, second = (
+            f"list_transform(features, lambda w, i: {side} || w)",
+            "parts[2].span[1]",
+        )
     matched = {label: number for label, number in class_of.items() if number is not None}
     place = f"list_position({sql_literal(list(matched))}::VARCHAR[], label)"
     # Two lists and a position: a CASE of a thousand labels would be read for every row.

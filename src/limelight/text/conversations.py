@@ -8,6 +8,7 @@ from typing import Any, final
 
 from limelight.errors import InputError, short_repr, unknown_name_message
 from limelight.text.characters import LONE_SURROGATE, truncate_line
+from limelight.text.splitters import Splitter, run_splitter, sentence_spans, splitter_name
 from limelight.text.tokens import Span
 
 # The features that are whole parts of an input, or the sentences of its reasoning.
@@ -272,12 +273,15 @@ class Conversation:
     reasoning
         The start mark, the text and the end mark of the reasoning before the answer. Empty if the
         reasoning is not split from the answer.
+    steps
+        The spans of the steps in the text of the reasoning.
     """
 
     messages: tuple[Message, ...]
     reply: Message | None = None
     documents: tuple[Document, ...] = ()
     reasoning: tuple[str, ...] = ()
+    steps: tuple[Span, ...] = ()
 
     @staticmethod
     def from_messages(messages: Sequence[Any]) -> "Conversation":
@@ -373,21 +377,27 @@ class Conversation:
         )
         content, parts = before, list[Part]()
         for document in self.documents:
-            gap = _DOCUMENT_GAP * (document is not self.documents[-1])
+            is_last = document is self.documents[-1]
+            # A document is removed with the space after it.
+            gap = after[: len(after) - len(after.lstrip())] if is_last else _DOCUMENT_GAP
             start, end = len(content), len(content) + len(document.block)
             parts.append(Part(document.id, "document", (start, end + len(gap)), (start, end)))
             content += document.block + gap
-        last = replace(self.messages[-1], content=content + after)
+        last = replace(self.messages[-1], content=content + after.lstrip())
         filled = replace(self, messages=(*self.messages[:-1], last), documents=())
         return filled, tuple(parts)
 
-    def split_reasoning(self, answer: Any = None) -> "Conversation":
+    def split_reasoning(
+        self, answer: Any = None, splitter: Splitter | None = None
+    ) -> "Conversation":
         """Return the conversation with the reasoning of its last message split from the answer.
 
         Parameters
         ----------
         answer
             The final answer, if no marks surround the reasoning. The message must end with it.
+        splitter
+            Splits the reasoning into steps. By default, the steps are its sentences.
 
         Raises
         ------
@@ -411,15 +421,25 @@ class Conversation:
         else:
             raise InputError(
                 "features='steps' needs reasoning marks, such as <think>…</think>, in the last "
-                "message of the assistant. Otherwise give the final part as answer=, and a "
-                "splitter= as features."
+                "message of the assistant. Otherwise give its final part as answer=, and perhaps "
+                "splitter=."
             )
         if not steps.strip() or not final_answer:
             raise InputError(
                 "features='steps' needs reasoning and a final answer after it, but one of them is "
                 "empty."
             )
-        return replace(self, reasoning=reasoning, reply=Message("assistant", final_answer))
+        spans = (
+            sentence_spans(steps)
+            if splitter is None
+            else run_splitter(splitter, steps, splitter_name(splitter))
+        )
+        return replace(
+            self,
+            reasoning=reasoning,
+            reply=Message("assistant", final_answer),
+            steps=tuple(spans),
+        )
 
     @property
     def cell(self) -> str:
@@ -436,6 +456,7 @@ class Conversation:
             None if reply is None else Message(**reply),
             tuple(Document(**document) for document in values["documents"]),
             tuple(values["reasoning"]),
+            tuple((start, end) for start, end in values["steps"]),
         )
 
 

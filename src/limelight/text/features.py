@@ -4,14 +4,14 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
 from limelight.errors import InputError, unknown_name_message
 from limelight.shapes import Int
 from limelight.text.characters import abbreviate_names
-from limelight.text.conversations import PART_FEATURES, part_index
+from limelight.text.conversations import PART_FEATURES, Conversation, part_index
 from limelight.text.images import (
     PatchedImage,
     bounding_box,
@@ -235,7 +235,7 @@ def build_features(
         groups = _validate_groups(spec, len(strings))
     elif spec == "words":
         groups = list(zip(sides, strings, strict=True))
-    if model_input.source is not None and kind not in ("documents", "messages"):
+    if model_input.source is not None and kind in ("words", "positions"):
         groups = [group if model_input.is_word(i) else None for i, group in enumerate(groups)]
     if side is not None:
         if not parts or model_input.source is not None:
@@ -370,7 +370,9 @@ def split_input(model_input: ModelInput, spec: Any) -> Any:
             return None
         if spec == "steps":
             check_part_kind(model_input, spec)
-            spec = "sentences"
+            first = model_input.parts[0].content[0]
+            steps = cast(Conversation, model_input.source).steps
+            return [(first + start, first + end) for start, end in steps]
         if spec not in SPLITTERS:
             if _is_image_kind(spec):
                 raise InputError(

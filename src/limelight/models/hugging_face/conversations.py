@@ -7,9 +7,9 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.hugging_face.subwords import Subwords, ignores_case, number_tokens
-from limelight.models.prompts import Prompt
 from limelight.shapes import Int
 from limelight.text import ModelInput, Span, Tokens, UserInput, part_index, truncate_line
+from limelight.text.prompts import Prompt
 
 _NO_LIMIT = 1 << 62  # a prompt is never cut
 

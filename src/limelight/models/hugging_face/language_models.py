@@ -25,13 +25,6 @@ from limelight.models.engine import describe_error
 from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.forward import MASKED_OUT, CustomHead
 from limelight.models.hugging_face.subwords import max_input_length
-from limelight.models.prompts import (
-    NO_CHAT_TEMPLATE_WARNING,
-    Prompt,
-    check_document_prompt,
-    write_plain_chat,
-    write_prompt,
-)
 from limelight.models.protocol import (
     EMPTY_ANSWER_ERROR,
     TOKENIZATION_WARNING,
@@ -46,6 +39,13 @@ from limelight.models.protocol import (
 from limelight.shapes import Int
 from limelight.text import AnswerQuery, Conversation, Message, ModelInput, Span, truncate_line
 from limelight.text.conversations import DEFAULT_PROMPT, DOCUMENTS
+from limelight.text.prompts import (
+    NO_CHAT_TEMPLATE_WARNING,
+    Prompt,
+    check_document_prompt,
+    write_plain_chat,
+    write_prompt,
+)
 from limelight.threads import cached_property
 
 TEXT = "{text}"

@@ -43,7 +43,6 @@ from limelight.models.hugging_face.subwords import (
     subword_features,
 )
 from limelight.models.hugging_face.tags import SpanForSequenceClassification
-from limelight.models.prompts import Prompt
 from limelight.models.protocol import (
     Attention,
     Capability,
@@ -74,6 +73,7 @@ from limelight.text import (
     check_text_list,
     validate_text,
 )
+from limelight.text.prompts import Prompt
 from limelight.threads import cached_property
 
 _CAPABILITIES: Mapping[Capability, str | None] = {

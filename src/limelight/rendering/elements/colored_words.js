@@ -95,12 +95,14 @@ export class ColoredWords extends HTMLElement {
     if (e === null) return this.replaceChildren();
     if (e.image) return this.#showImage();
     const peak = largestScore(e), signed = isSigned(e), top = strongestFeature(e), blocks = hasBlockFeatures(e);
+    const hasPrompt = (e.parts ?? []).some(({ role }) => role !== "first" && role !== "second");
     let first = true;
     const nodes = shortenPieces(e).flatMap((piece, i, pieces) => {
       const text = visibleText(piece.text);
       if (piece.opens) return [makeElement("span", { class: "side" }, piece.opens)];
       if (!piece.seen) return [makeElement("span", { class: "stop" }, "not read from here"), makeElement("span", { class: "cut", title: "past the model's window: not read" }, text)];
-      if (piece.feature === null) return blocks && !text.trim() ? [] : [text];
+      if (piece.feature === null && blocks && !text.trim()) return [];
+      if (piece.feature === null) return [hasPrompt ? makeElement("span", { class: "prompt" }, text) : text];
       const { score } = e.features[piece.feature], name = featureName(e, piece.feature);
       const number = formatNumber(score, { peak, signed });
       const classes = ["w", ...(blocks ? ["b"] : roomAround(pieces, i)), shadeClass(score, { peak, signed }), piece.feature === top ? "top" : ""];

@@ -8,11 +8,11 @@ export const HUES = ["#0072b2", "#d98a00", "#009e73", "#c7619a", "#4aa3dd", "#d5
 
 export const isSigned = (e) => e.settings?.signed ?? true;
 /** What one feature is called: "word", "sentence", or "part" where a cutter made it. */
-export const featureNoun = (e) => (/\d patches$/.test(e.feature_kind) ? "patch" : { sentences: "sentence", paragraphs: "paragraph", lines: "line", tokens: "token", words: "word", positions: "word", patches: "patch", segments: "segment" }[e.feature_kind ?? "words"] ?? "part");
+export const featureNoun = (e) => (/\d patches$/.test(e.feature_kind) ? "patch" : { sentences: "sentence", paragraphs: "paragraph", lines: "line", tokens: "token", documents: "document", messages: "message", steps: "step", words: "word", positions: "word", patches: "patch", segments: "segment" }[e.feature_kind ?? "words"] ?? "part");
 /** What several are called. */
 export const pluralize = (noun) => `${noun}${noun.endsWith("ch") ? "es" : "s"}`;
 /** Whether features are stretches of the text that stand on lines of their own. */
-export const hasBlockFeatures = (e) => ["sentences", "paragraphs", "lines"].includes(e.feature_kind);
+export const hasBlockFeatures = (e) => ["sentences", "paragraphs", "lines", "documents", "messages", "steps"].includes((e.feature_kind ?? "words").split(" ").at(-1));
 export const methodLabel = (e) => e.settings?.label ?? e.method;
 
 /** The largest absolute score: the one drawn in full color. */

@@ -6,9 +6,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from limelight.errors import InputError
-from limelight.text import Conversation, Message, Part, Span
 from limelight.text.characters import truncate_line
-from limelight.text.conversations import DEFAULT_PROMPT, DOCUMENTS, QUESTION
+from limelight.text.conversations import (
+    DEFAULT_PROMPT,
+    DOCUMENTS,
+    QUESTION,
+    Conversation,
+    Message,
+    Part,
+)
+from limelight.text.tokens import Span
 
 # Writes messages as one string. The second argument says whether the turn of an assistant begins.
 ChatWriter = Callable[[Sequence[Message], bool], str]
