@@ -338,6 +338,7 @@ def test_pages_escape_the_texts_and_show_question_prompt_and_replacement():
         assert "<i>plot" not in html
         assert "&lt;i&gt;plot&lt;/i&gt;" in html
         assert "(no source)" in html
+        assert "Why?" in html
     for words in ("Why?", "Prompt and settings", "delete", "+2.000"):
         assert words in body
 
@@ -351,6 +352,8 @@ def test_a_terminal_shows_marks_sources_and_missing_sources():
         "It was wet. [1][2]",
         "Bye. (no source)",
         "[3] second: I left.",
+        "The question is “Why?”.",
+        "Removed sentences are deleted.",
     ):
         assert words in printed
 

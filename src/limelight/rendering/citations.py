@@ -87,6 +87,7 @@ def citations_text(c: Citations, look: Look) -> Iterator[RenderableType]:
     for j, number in numbers.items():
         name = f"{_source_name(c, j)}: " if _source_name(c, j) else ""
         yield look.line(f"[{number}] {name}{c.quote_feature(j)}")
+    yield look.line(wording.prompt_sentence(c.explanations[0]), "dim")
     yield from look.warning_lines((*c.warnings, *wording.merge_warnings(c.explanations)))
 
 
@@ -147,6 +148,7 @@ def citations_fragment(c: Citations) -> str:
     return render_fragment(
         "citations_fragment.html",
         meaning=meaning_sentence(c),
+        prompt=wording.prompt_sentence(c.explanations[0]),
         view=_view(c),
         warnings=(*c.warnings, *wording.merge_warnings(c.explanations)),
     )
