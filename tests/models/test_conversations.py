@@ -5,6 +5,7 @@ import os
 import re
 from functools import cache
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -28,6 +29,7 @@ from transformers import (
 
 import limelight
 from limelight.errors import InputError
+from limelight.models.hugging_face.language_models import PromptTokenizer
 from limelight.text import Conversation
 
 FAMILIES = ("llama", "qwen", "gpt2", "t5")
@@ -483,6 +485,41 @@ def test_a_classifier_reads_no_conversation():
     model = chat_model(template="{text} is")
     with pytest.raises(InputError, match="has a template for one text"):
         limelight.explain(model, CHAT, answer="good")
+
+
+@pytest.mark.skipif(
+    "CHAT_TEMPLATES" not in os.environ, reason="set CHAT_TEMPLATES to a folder of .jinja files"
+)
+def test_a_removed_message_leaves_what_real_chat_templates_write_without_it():
+    conversations = [
+        [MESSAGES[1]],
+        [*MESSAGES[:2], MESSAGES[-1], MESSAGES[1]],
+        [MESSAGES[1], MESSAGES[-1], MESSAGES[1]],
+        [*MESSAGES[:4], MESSAGES[-1]],
+    ]
+    written, rejected = 0, list[str]()
+    for file in sorted(Path(os.environ["CHAT_TEMPLATES"]).glob("*.jinja")):
+        words = tokenizer(file.read_text("utf-8"))
+        words.bos_token, words.eos_token = "<s>", "<|im_end|>"
+        reader = PromptTokenizer.from_template(words, None)
+        for messages in conversations:
+            conversation = Conversation.from_messages(messages)
+            try:
+                prompt = reader.write_conversation(conversation)
+            except InputError as error:
+                rejected.append(f"{file.name}: {error}")
+                continue
+            written += 1
+            if any("as JSON" in warning for warning in prompt.warnings):
+                continue  # the messages are not those of the user
+            for i, part in enumerate(prompt.parts):
+                if part.span != part.content:
+                    others = [*conversation.messages[:i], *conversation.messages[i + 1 :]]
+                    start, end = part.span
+                    assert prompt.text[:start] + prompt.text[end:] == reader._write_chat(
+                        others, True
+                    )
+    assert written > 20 * len(rejected), rejected
 
 
 @pytest.mark.skipif(

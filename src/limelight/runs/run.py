@@ -255,8 +255,8 @@ class Run:
         Returns
         -------
         The rows, or None if they were written to a file. They have the columns of
-        :meth:`limelight.Explanation.to_csv`, and ``text_number`` is the row of the text. Failed texts
-        have no rows.
+        :meth:`limelight.Explanation.to_csv`, and ``text_number`` is the row of the text. Failed
+        texts have no rows.
 
         Raises
         ------

@@ -114,7 +114,7 @@ def write_prompt(
     if documents:
         content = messages[-1].content
         leading_spaces = len(content) - len(content.lstrip())  # chat templates may strip them
-        start, _ = _find_contents(text, messages, write_chat)[-1]
+        start, _ = _find_content(text, messages, len(messages) - 1, write_chat, 0)
         parts = tuple(part.shift(start - leading_spaces) for part in document_parts)
     else:
         parts = _message_parts(text, messages, write_chat)
@@ -170,15 +170,15 @@ def _message_parts(
     text: str, messages: Sequence[Message], write_chat: ChatWriter
 ) -> tuple[Part, ...]:
     """Return the characters of each message in the prompt, with the marks of its turn."""
-    contents = _find_contents(text, messages, write_chat)
     parts, end = list[Part](), 0
-    for i, (message, content) in enumerate(zip(messages, contents, strict=True)):
+    for i, message in enumerate(messages):
         span = _deleted_span(text, [*messages[:i], *messages[i + 1 :]], write_chat, end)
-        next_start = contents[i + 1][0] if i + 1 < len(contents) else len(text)
+        content = _find_content(text, messages, i, write_chat, end, span)
         # The removed characters must contain this content, and nothing of other messages.
-        if span is None or not (
-            end <= span[0] <= content[0] and content[1] <= span[1] <= next_start
-        ):
+        if span is None or not (end <= span[0] <= content[0] and content[1] <= span[1]):
+            span = content
+        later = text[span[1] :]
+        if i + 1 < len(messages) and messages[i + 1].content.strip() not in later:
             span = content
         parts.append(Part(f"{i} {message.role}", message.role, span, content))
         end = span[1]
@@ -234,35 +234,76 @@ def _common_length(a: str, b: str) -> int:
     return low
 
 
-def _find_contents(text: str, messages: Sequence[Message], write_chat: ChatWriter) -> list[Span]:
-    """Return the characters of the content of each message in the prompt.
+def _find_content(
+    text: str,
+    messages: Sequence[Message],
+    i: int,
+    write_chat: ChatWriter,
+    earliest: int,
+    turn: Span | None = None,
+) -> Span:
+    """Return the characters of the content of message ``i``, or of its tool calls, in the prompt.
+
+    Parameters
+    ----------
+    text
+        The prompt.
+    messages
+        All messages of the prompt.
+    i
+        The number of a message.
+    write_chat
+        Writes messages.
+    earliest
+        The end of the message before.
+    turn
+        The characters of the complete turn, if they are known.
 
     Raises
     ------
     InputError
-        If the chat template does not write a content unchanged.
+        If the chat template does not write the content unchanged.
     """
-    spans, position = list[Span](), 0
-    for i, message in enumerate(messages):
-        content, empty = message.content.strip(), replace(message, content="", tool_calls="")
-        emptied = [*messages[:i], empty, *messages[i + 1 :]]
-        span = _deleted_span(text, emptied, write_chat, position)
-        is_unchanged = span is not None and text[slice(*span)].strip() == content
-        if not message.tool_calls and not is_unchanged:
-            # The first occurrence, if the template changes more than this content.
-            start = text.find(content, position)
-            span = (start, start + len(content)) if start >= 0 else None
-        if span is None or span[0] < position:
-            raise InputError(
-                f"the chat template does not write the content of message {i} ({message.role}) "
-                "unchanged. Change the message, or use a tokenizer with another chat template."
-            )
-        start, end = span
-        inner = text[start:end]
-        span = (start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip()))
-        spans.append(span if inner.strip() else (start, start))
-        position = spans[-1][1]
-    return spans
+    message, content = messages[i], messages[i].content.strip()
+    emptied = [*messages[:i], replace(message, content="", tool_calls=""), *messages[i + 1 :]]
+    span = _deleted_span(text, emptied, write_chat, earliest)
+    if message.tool_calls:
+        if span is None:
+            span = turn or _changed_span(text, messages, i, write_chat)
+    elif span is None or text[slice(*span)].strip() != content:
+        # The first occurrence, if the template changes more than this content.
+        start = text.find(content, earliest)
+        if start < 0:  # some templates write results of tools as JSON
+            content = json.dumps(content, ensure_ascii=False)[1:-1]
+            start = text.find(content, earliest)
+        span = (start, start + len(content)) if start >= 0 else None
+    if span is None or span[0] < earliest:
+        raise InputError(
+            f"the chat template does not write the content of message {i} ({message.role}) "
+            "unchanged. Change the message, or use a tokenizer with another chat template."
+        )
+    start, end = span
+    written = text[start:end]
+    if not written.strip():
+        return start, start
+    return start + len(written) - len(written.lstrip()), end - len(written) + len(written.rstrip())
+
+
+def _changed_span(
+    text: str, messages: Sequence[Message], i: int, write_chat: ChatWriter
+) -> Span | None:
+    """Return the characters that change if the tool calls of message ``i`` are others."""
+    function = {"name": _PROBE, "arguments": {}}
+    calls = json.dumps([{**call, "function": function} for call in messages[i].calls])
+    try:
+        changed = write_chat(
+            [*messages[:i], replace(messages[i], tool_calls=calls), *messages[i + 1 :]], True
+        )
+    except InputError:
+        return None
+    start = _common_length(text, changed)
+    end = len(text) - min(_common_length(text[::-1], changed[::-1]), len(text) - start)
+    return (start, end) if start < end else None
 
 
 def _write_reply(

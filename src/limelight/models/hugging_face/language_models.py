@@ -11,6 +11,7 @@ import copy
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, final
 
@@ -258,14 +259,16 @@ class PromptTokenizer:
 
     def _write_chat(self, messages: Sequence[Message], starts_reply: bool) -> str:
         """Return messages as the chat template writes them."""
+        write = partial(
+            self.tokenizer.apply_chat_template,
+            [message.to_dict() for message in messages],
+            tokenize=False,
+            add_generation_prompt=starts_reply,
+        )
         try:
-            return str(
-                self.tokenizer.apply_chat_template(
-                    [message.to_dict() for message in messages],
-                    tokenize=False,
-                    add_generation_prompt=starts_reply,
-                )
-            )
+            with contextlib.suppress(TypeError):  # some templates need a list of tools
+                return str(write())
+            return str(write(tools=[]))
         # An error of jinja, or of the template, for example about the order of roles.
         except Exception as error:
             raise InputError(
