@@ -114,6 +114,7 @@ def test_files_that_travel_with_the_package_are_there():
     home = Path(package.__file__).parent
     assert (home / "py.typed").exists()
     assert {path.name for path in SCHEMAS.glob("*.json")} == {
+        "citations.schema.json",
         "comparison.schema.json",
         "counterfactual.schema.json",
         "explanation.schema.json",

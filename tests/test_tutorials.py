@@ -14,6 +14,7 @@ NEEDED = {
     "language-model": ("../shared/models/gpt2-mini-imdb", "../shared/data/imdb/test.parquet"),
     "tags": (),
     "answers": ("../shared/models/gpt2-mini-imdb",),
+    "injections": ("../shared/models/gpt2-mini-imdb",),
     "images": (
         "../shared/models/vit-mini-fashion",
         "../shared/data/fashion_mnist/test.parquet",
@@ -27,6 +28,7 @@ NEEDED = {
         pytest.param("language-model", marks=pytest.mark.slow),
         "tags",
         "answers",
+        "injections",
         pytest.param("images", marks=pytest.mark.slow),
     ],
 )

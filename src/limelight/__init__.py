@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.models.endpoint import Endpoint as wrap_endpoint  # noqa: N813  (its verb)
-    from limelight.results import Comparison, Counterfactual, Explanation, SpanExplanations
+    from limelight.results import (
+        Citations,
+        Comparison,
+        Counterfactual,
+        Explanation,
+        SpanExplanations,
+    )
     from limelight.runs import Run, explain_data
+    from limelight.sampling.conformal import conformal_threshold
     from limelight.serving import Serving, serve
     from limelight.training import learn, train
     from limelight.verification import Check, verify
@@ -42,8 +49,9 @@ _HOME = {
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
         "models.endpoint": "wrap_endpoint",
-        "results": "Comparison Counterfactual Explanation SpanExplanations",
+        "results": "Citations Comparison Counterfactual Explanation SpanExplanations",
         "runs": "Run explain_data",
+        "sampling.conformal": "conformal_threshold",
         "serving": "Serving serve",
         "explainers.learned": "LearnedMethod",
         "training": "learn train",
@@ -56,9 +64,9 @@ _EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn":
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load", "wrap", "wrap_endpoint", "explain", "explain_classes", "explain_sentences",
     "explain_spans", "explain_data", "compare", "counterfactual", "judge", "predict",
-    "game", "methods", "register", "verify",
+    "game", "methods", "register", "verify", "conformal_threshold",
     "evaluate", "train", "learn", "serve", "Explanation", "Comparison", "SpanExplanations",
-    "Counterfactual",
+    "Citations", "Counterfactual",
     "Judgment", "LearnedMethod", "Run", "Serving", "Check", "Evaluation",
     "LabeledTexts", "Model", "AttentionClassifier", "read_labeled", "save_folder",
     "InputError", "DomainError", "__version__",

@@ -11,6 +11,7 @@ from limelight import InputError
 from limelight.rendering.markup import table_html
 from limelight.rendering.terminal import View, table_text
 from limelight.results import (
+    Citations,
     Comparison,
     Counterfactual,
     Counterfactuals,
@@ -27,7 +28,7 @@ from limelight.results.table import Cell, Column, Table
 RESULTS = [
     Explanation, Explanations, Comparison, Counterfactual, Counterfactuals,
     Judgment, MethodTable, RunComparison, RunSummary,
-    SpanExplanations,
+    SpanExplanations, Citations,
 ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """What every method returns: explanations, comparisons, their JSON and tables."""
 
+from limelight.results.citations import Citations
 from limelight.results.comparison import Agreement, Comparison, measure_agreement, rank_correlation
 from limelight.results.counterfactual import Counterfactual, Counterfactuals
 from limelight.results.differences import Difference
@@ -20,6 +21,7 @@ __all__ = [
     "AnchorGuarantee",
     "Attribution",
     "BoundKind",
+    "Citations",
     "Comparison",
     "Counterfactual",
     "Counterfactuals",

@@ -14,6 +14,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.prediction import PredictionKind
+from limelight.results.citations import Citations
 from limelight.results.comparison import Agreement, Comparison
 from limelight.results.counterfactual import Counterfactual, LowerBoundKind
 from limelight.results.differences import decode_ranges, encode_ranges
@@ -280,6 +281,70 @@ class ComparisonRecord(Record, frozen=True):
             explanations=tuple(record.to_result() for record in self.explanations),
             warnings=self.warnings,
         )
+
+
+class SourceRecord(Record, frozen=True):
+    """A feature that a statement cites, and the document or message to which it belongs."""
+
+    source: str
+    feature: int
+
+
+class StatementRecord(Record, frozen=True):
+    """A sentence of an answer with its sources. A limit is null if its error is unknown."""
+
+    text: str
+    sources: list[SourceRecord]
+    limits: list[float | None]
+
+
+class CitationRecord(Record, frozen=True):
+    """The fields of a file that ``Citations.to_json`` writes.
+
+    The texts and sources of ``statements`` follow from the other fields. A file with other values
+    raises an error.
+    """
+
+    schema: Literal["limelight.citations/1"]
+    confidence: float
+    threshold: float
+    statements: list[StatementRecord]
+    explanations: list[ExplanationRecord]
+
+    @classmethod
+    def from_result(cls, c: Citations) -> "CitationRecord":
+        """Return the record of citations."""
+        names = c.source_names
+        rows = zip(c.statements, c.features, c.limits.tolist(), strict=True)
+        return cls(
+            schema="limelight.citations/1",
+            confidence=c.confidence,
+            threshold=c.threshold,
+            statements=[
+                StatementRecord(
+                    text=text,
+                    sources=[SourceRecord(source=names[j], feature=j) for j in features],
+                    limits=[limit if math.isfinite(limit) else None for limit in limits],
+                )
+                for text, features, limits in rows
+            ],
+            explanations=[ExplanationRecord.from_result(e) for e in c.explanations],
+        )
+
+    def to_result(self) -> Citations:
+        """Return the citations of this record, and check the derived fields."""
+        rows = [statement.limits for statement in self.statements]
+        if len({len(row) for row in rows}) > 1:
+            raise InputError("limits must have one number per feature in each statement.")
+        result = Citations(
+            explanations=tuple(record.to_result() for record in self.explanations),
+            limits=np.array([[-np.inf if x is None else x for x in row] for row in rows]),
+            confidence=self.confidence,
+            threshold=self.threshold,
+        )
+        if CitationRecord.from_result(result).statements != self.statements:
+            raise InputError("statements must have the texts and sources that their limits imply.")
+        return result
 
 
 class RemovedFeatureRecord(Record, frozen=True):

@@ -15,9 +15,9 @@ from limelight.text import truncate_line
 if TYPE_CHECKING:
     from limelight.results.explanation import Explanation
 
-# Features by name or by index, a single one or several.
+# Features by name, by index, or by the id or role of their part: a single name or several.
 FeatureNames = str | int | Sequence[str | int]
-_LEARNED = "learned"  # a method whose errors have no draws
+LEARNED = "learned"  # a method whose errors have no draws
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def score_difference(e: "Explanation", a: FeatureNames, b: FeatureNames) -> Diff
         # Draws that agree may all have missed an effect, for which the errors of scores allow.
         has_no_spread = error <= ROUNDING * float(np.abs(e.scores).max())
         return Difference(value=value, stderr=sum_of_errors if has_no_spread else error)
-    if e.method == _LEARNED or not sum_of_errors:
+    if e.method == LEARNED or not sum_of_errors:
         return Difference(value=value, stderr=sum_of_errors)
     raise InputError(
         "these sampled scores have no draws, because files do not contain them and not every "
@@ -83,36 +83,56 @@ def score_difference(e: "Explanation", a: FeatureNames, b: FeatureNames) -> Diff
 def find_features(e: "Explanation", names: FeatureNames) -> list[int]:
     """Return the indices of features that a user names.
 
+    The id of a part, or a role, names all features that begin in these parts. The name of a feature
+    comes before an id and a role.
+
     Raises
     ------
     InputError
-        If a feature is unknown, or if several features have the name.
+        If a feature is unknown, or if a name has several meanings.
     """
     if isinstance(names, str | int | np.integer):
-        return [_find_feature(e, names)]
+        return _find_by_name(e, names)
     if not isinstance(names, Iterable):
         raise InputError(
             f"a feature must be a name, a number or a list of them, not {short_repr(names)}."
         )
-    return [_find_feature(e, name) for name in names]
+    return [j for name in names for j in _find_by_name(e, name)]
 
 
-def _find_feature(e: "Explanation", name: Any) -> int:
-    """Return the index of the feature with this name or index."""
+def _find_by_name(e: "Explanation", name: Any) -> list[int]:
+    """Return the feature with this name or index, or all features of the parts with this name."""
     if isinstance(name, int | np.integer) and not isinstance(name, bool):
         if not 0 <= name < len(e):
             raise InputError(f"a feature must be a number from 0 to {len(e) - 1}, not {name}.")
-        return int(name)
+        return [int(name)]
     matches = [j for j, feature in enumerate(e.features) if feature == name]
     if len(matches) == 1:
-        return matches[0]
+        return matches
     if not matches:
-        raise InputError(unknown_name_message("feature", name, tuple(dict.fromkeys(e.features))))
+        return _find_by_part(e, name)
     numbers = ", ".join(map(str, matches[:5])) + ", …" * (len(matches) > 5)
     raise InputError(
         f"{len(matches)} features are called {short_name(str(name))}. Use one of their numbers: "
         f"{numbers}."
     )
+
+
+def _find_by_part(e: "Explanation", name: Any) -> list[int]:
+    """Return the features that begin in the part with this id, or in the parts with this role."""
+    ids, roles = e.part_names, {part.id: part.role for part in e.parts} | {"": ""}
+    in_part = [j for j, part in enumerate(ids) if part and part == name]
+    with_role = [j for j, part in enumerate(ids) if part and roles[part] == name]
+    if in_part and with_role and in_part != with_role:
+        raise InputError(
+            f"{short_name(str(name))} is the id of a part and the role of other parts. Use the "
+            "numbers of features."
+        )
+    if not in_part and not with_role:
+        names = (*e.features, *ids, *(roles[part] for part in ids))
+        choices = tuple(dict.fromkeys(filter(None, names)))
+        raise InputError(unknown_name_message("feature", name, choices))
+    return in_part or with_role
 
 
 def short_name(feature: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 from types import EllipsisType, MappingProxyType
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -25,8 +25,11 @@ from limelight.results.differences import (
     score_difference,
 )
 from limelight.results.mixins import FigureMixin, HtmlMixin, JsonMixin, TableMixin, TerminalMixin
-from limelight.results.shap_values import ShapMixin
-from limelight.results.shapiq_values import explanation_from_shapiq, explanation_to_shapiq
+from limelight.results.shap_values import (
+    ShapMixin,
+    explanation_from_shapiq,
+    explanation_to_shapiq,
+)
 from limelight.results.table import Table, plain_table
 from limelight.results.values import (
     EqualByFields,
@@ -50,6 +53,9 @@ from limelight.text import (
     part_names,
     truncate_line,
 )
+
+if TYPE_CHECKING:
+    from limelight.results.citations import Citations
 
 # Reason why a bound holds: a proof, or trials that removed words of the text.
 BoundKind = Literal["proven", "checked"]
@@ -487,7 +493,8 @@ class Explanation(
         Parameters
         ----------
         a, b
-            A feature by name or by index, or a list of features, whose scores are added.
+            A feature by name or by index, the id or the role of a part such as "tool", or a list
+            of these. The scores are added. An id or a role means all features of its parts.
 
         Returns
         -------
@@ -675,6 +682,48 @@ class SpanExplanations(EqualByFields, HtmlMixin, TableMixin, ShapMixin):
         targets += ["…"] * (len(self) > 4)
         names = ", ".join(targets) or "no span"
         return f"<SpanExplanations of {truncate_line(self.text, 40)!r}: {names}>"
+
+    def citations(self, *, confidence: float = 0.95, threshold: float = 0.0) -> "Citations":
+        """Return the sources of each sentence of an answer whose scores are certainly positive.
+
+        A source is a feature: a document, a message or a sentence. With sentences as features, the
+        document of a cited sentence is its source.
+
+        Scores of sampled methods need at least ten draws. Their limits are those of Student's t
+        with Bonferroni's correction over all sentences and features. They assume that the number
+        of draws was fixed in advance.
+
+        Parameters
+        ----------
+        confidence
+            The probability that all lower limits of sampled scores hold together.
+        threshold
+            The number that a score must certainly exceed. A log-probability rises by 0.69 if a
+            sentence becomes twice as probable.
+
+        Returns
+        -------
+        The citations. A sentence may have no source. If the errors of scores are unknown, there
+        are no citations, and a warning says so.
+
+        Raises
+        ------
+        InputError
+            If spans of a text are explained, if the scores have no sign, or if a number is out of
+            range.
+
+        Examples
+        --------
+        >>> import limelight
+        >>> model = limelight.load("gpt2-mini-imdb", template="{text}")
+        >>> text = "The acting is superb. The plot is dull."
+        >>> sentences = limelight.explain_sentences(model, text, answer=" I liked it. It was dull.")
+        >>> sentences.citations().sources
+        ((), ('The plot is dull.',))
+        """
+        from limelight.results.citations import find_citations
+
+        return find_citations(self.explanations, confidence=confidence, threshold=threshold)
 
     def _table(self) -> Table:
         return feature_table((0, e) for e in self)

@@ -1,4 +1,4 @@
-"""Sets of features that surely have the largest absolute scores, from draws of all scores."""
+"""What draws of all scores make certain: sets of the largest scores, and lower limits of scores."""
 
 import math
 from collections.abc import Sequence
@@ -26,6 +26,7 @@ _FIRST_SHARE = 0.8  # of the level, for a set that the user asks for
 _AGREEMENT = 1e-4  # of the farthest draw: rounding makes draws that agree differ by less
 _MAX_CELLS = 2**20  # draws × pairs of features that are tested together
 _SINGLE_PRECISION = 1e-7  # of the largest score: rounding of a model that returns float32
+_NETWORK_ROUNDING = 1e-6  # of the largest output: by how much batches of a network differ
 # With more degrees of freedom than these, quantiles are interpolated.
 _DEGREES = (*range(1, 31), 40, 60, 120)
 
@@ -137,10 +138,7 @@ class _PairTests:
         self._draws, self._signs, self._level, self._slack = draws, signs, level, slack
         n, d = draws.shape
         self._passed: Bool[np.ndarray, "d d"] = np.zeros((d, d), bool)
-        # If n draws agree, an effect that a share q of all draws has was missed with the
-        # probability (1 − q)ⁿ, which is below the level for q > log(1/level)/n.
-        farthest = float(np.abs(draws - draws.mean(axis=0)).max())
-        step = farthest if farthest > ROUNDING * allowed_effect else allowed_effect
+        step = _largest_step(draws, allowed_effect)
         self._agreement, self._unseen = _AGREEMENT * step, math.log(1 / level) / n * step
 
     def separate(self, inside: Int[np.ndarray, " k"], outside: Int[np.ndarray, " m"]) -> bool:
@@ -158,24 +156,96 @@ class _PairTests:
 
     def _are_larger(self, i: Int[np.ndarray, " p"], j: Int[np.ndarray, " p"]) -> bool:
         """Return whether feature i is larger in size than feature j, for all pairs."""
-        n = len(self._draws)
         larger, smaller = self._draws[:, i] * self._signs[i], self._draws[:, j]
         slack = self._slack[i] + self._slack[j]
         for sign in (1.0, -1.0):
             differences = larger - sign * smaller
-            mean = differences.mean(axis=0)
-            spread = PowerSums.from_contributions((differences - mean) / n)
-            degrees = np.minimum(2 * (spread.effective_draws() + 1), n - 1)
-            # The same allowance for rare effects as in standard errors.
-            error = np.sqrt(spread.second * n / (n - 1) + spread.largest**2)
-            limit = np.where(
-                n * spread.largest <= self._agreement,
-                self._unseen,
-                t_quantile(self._level, degrees) * error,
-            )
-            if not (mean > limit + slack).all():
+            error, quantile, agrees = _error_of_means(differences, self._level, self._agreement)
+            limit = np.where(agrees, self._unseen, quantile * error)
+            if not (differences.mean(axis=0) > limit + slack).all():
                 return False
         return True
+
+
+def lower_limits(
+    draws: Draws,
+    scores: PerFeature,
+    stderr: PerFeature,
+    *,
+    level: float,
+    largest_output: float = 0.0,
+) -> PerFeature:
+    """Return a lower limit of the expectation of each score.
+
+    A limit is too high with a probability of at most ``level``, by Student's t of the draws of the
+    score and with the allowances for rare effects of certain sets.
+
+    Parameters
+    ----------
+    draws
+        Independent draws of the scores of all features.
+    scores
+        The reported scores.
+    stderr
+        Their reported standard errors. A limit never uses a smaller error.
+    level
+        The probability that a single limit is too high.
+    largest_output
+        The largest absolute output of the model that is known.
+
+    Returns
+    -------
+    The limits. They are −∞ if there are fewer than `MIN_DRAWS` draws.
+    """
+    n = len(draws)
+    if n < MIN_DRAWS:
+        return np.full(len(scores), -np.inf)
+    largest = max(largest_output, float(np.abs(scores).max(initial=0.0)))
+    step = _largest_step(draws, largest)
+    error, quantile, agrees = _error_of_means(draws, level, _AGREEMENT * step)
+    width = quantile * np.maximum(error, stderr)
+    unseen = math.log(1 / level) / n * step
+    rounding = _NETWORK_ROUNDING * largest
+    return scores - np.where(agrees, np.maximum(width, unseen), width) - rounding
+
+
+def lower_limits_by_errors(scores: PerFeature, stderr: PerFeature, *, level: float) -> PerFeature:
+    """Return a lower limit of each score if all errors are normal."""
+    return scores - NormalDist().inv_cdf(1 - level) * stderr
+
+
+def exact_lower_limits(
+    scores: PerFeature, bound: float | None, *, largest_output: float
+) -> PerFeature:
+    """Return a lower limit of each score that has an error of at most ``bound``.
+
+    None means that the scores are the values of a definition. They may then differ by rounding,
+    relative to the largest output.
+    """
+    if bound is None:
+        # Scores are sums of differences of outputs, and batches of a network round differently.
+        bound = _NETWORK_ROUNDING * max(largest_output, float(np.abs(scores).max(initial=0.0)))
+    return scores - bound
+
+
+def _largest_step(draws: Draws, allowed_effect: float) -> float:
+    """Return how far an unseen draw may be off."""
+    # If n draws agree, an effect that a share q of all draws has was missed with the probability
+    # (1 − q)ⁿ, which is below the level for q > log(1/level)/n.
+    farthest = float(np.abs(draws - draws.mean(axis=0)).max(initial=0.0))
+    return farthest if farthest > ROUNDING * allowed_effect else allowed_effect
+
+
+def _error_of_means(
+    draws: Float[np.ndarray, "n k"], level: float, agreement: float
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Bool[np.ndarray, " k"]]:
+    """Return the errors of the means of draws, quantiles of Student's t, and where draws agree."""
+    n = len(draws)
+    spread = PowerSums.from_contributions((draws - draws.mean(axis=0)) / n)
+    degrees = np.minimum(2 * (spread.effective_draws() + 1), n - 1)
+    # The same allowance for rare effects as in standard errors.
+    error = np.sqrt(spread.second * n / (n - 1) + spread.largest**2)
+    return error, t_quantile(level, degrees), n * spread.largest <= agreement
 
 
 def _order_by_size(scores: PerFeature) -> Int[np.ndarray, " d"]:
