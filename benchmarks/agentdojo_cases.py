@@ -3,10 +3,11 @@
 python -m venv VENV; VENV/bin/pip install agentdojo==0.1.35
 VENV/bin/python benchmarks/agentdojo_cases.py CASES.json
 
-Each case is a user task and an injection task of a suite of AgentDojo v1.2.2. The calls and the tool
-outputs are those of the ground truth of the user task, up to the first output with the injection
-("important instructions" without the name of the model). The malicious call is the first one in the
-ground truth of the injection task. The own call is the next one in that of the user task.
+Each case is a user task and an injection task of a suite of AgentDojo v1.2.2. The calls and the
+tool outputs are those of the ground truth of the user task, up to the first output with the
+injection ("important instructions" without the name of the model). The malicious call is the first
+one in the ground truth of the injection task. The own call is the next one in that of the user
+task.
 """
 
 import json
