@@ -4,6 +4,7 @@ python docs/methods/settings.py
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -15,7 +16,6 @@ from limelight.rendering.wording import EXACTNESS, MODELS
 HERE = Path(__file__).parent
 SECTION = re.compile(r"(?<=^## Settings\n)(.*?)(?=^## )", re.MULTILINE | re.DOTALL)
 
-
 def section(method: Method) -> str:
     """Return what a page says under "Settings": the implementations, and one table of settings."""
     implementations = method.implementations
@@ -25,10 +25,7 @@ def section(method: Method) -> str:
     ]
     if len(lines) == 1:
         lines = [lines[0].removeprefix("1. ")]
-    if implementations[-1].needs is not None:
-        lines += ["", "Other models raise `InputError`."]
     return "\n".join([*lines, "", *_table(method), ""]) + "\n"
-
 
 def _models(method: Method, implementation: Implementation) -> str:
     if len(method.implementations) == 1 and implementation.needs is None:
@@ -36,9 +33,8 @@ def _models(method: Method, implementation: Implementation) -> str:
     models = MODELS[implementation.needs].replace("AttentionClassifier", "`AttentionClassifier`")
     return models[0].upper() + models[1:]
 
-
 def _table(method: Method) -> list[str]:
-    """Return the rows of the table. A default is a dash where the setting does not exist."""
+    """Return the rows of the table. Numbers in parentheses name implementations of the list."""
     rows: dict[tuple[str, str], dict[int, str]] = {}
     for column, implementation in enumerate(method.implementations):
         defaults = {**setting_defaults(method), **implementation.defaults}
@@ -46,30 +42,36 @@ def _table(method: Method) -> list[str]:
             rows.setdefault((name, meaning), {})[column] = f"`{defaults[name]!r}`"
     if not rows:
         return ["There are no settings."]
-    columns = range(len(method.implementations))
-    titles = ["default"] if len(columns) == 1 else [f"({column + 1})" for column in columns]
+    count = len(method.implementations)
 
     def row(name: str, meaning: str, values: dict[int, str]) -> str:
-        defaults = " | ".join(values.get(column, "–") for column in columns)
-        return f"| `{name}` | {defaults} | {meaning} |"
+        suffix = f" ({_numbers(values)})" if len(values) < count else ""
+        numbers: dict[str, list[int]] = {}
+        for column, default in values.items():
+            numbers.setdefault(default, []).append(column)
+        defaults = ", ".join(
+            default if len(numbers) == 1 else f"{default} ({_numbers(columns)})"
+            for default, columns in numbers.items()
+        )
+        return f"| `{name}`{suffix} | {defaults} | {meaning} |"
 
     return [
-        f"| setting | {' | '.join(titles)} | meaning |",
-        f"|{' --- |' * (len(titles) + 2)}",
+        "| setting | default | meaning |",
+        "| --- | --- | --- |",
         *(row(name, meaning, values) for (name, meaning), values in rows.items()),
     ]
 
+def _numbers(columns: Iterable[int]) -> str:
+    return ", ".join(str(column + 1) for column in columns)
 
 def page_with_settings(name: str) -> str:
     """Return the page of a method with its settings brought up to date."""
     text = (HERE / f"{name}.md").read_text("utf-8")
     return SECTION.sub(lambda _: f"\n{section(METHODS[name])}", text)
 
-
 KEYWORDS = Path(setting_keywords.__file__)
 _FUNCTION_KEYWORDS = ("replacement", "seed")  # explicit keywords of explain, judge and others
 _TYPES = (bool, int, float, str, type(None))
-
 
 def keywords_module() -> str:
     """Return the module that names the settings of limelight's methods for type checkers."""
@@ -91,14 +93,12 @@ def keywords_module() -> str:
         flags=re.MULTILINE | re.DOTALL,
     )
 
-
 def _annotation(types: set[type]) -> str:
     """Return the types of a setting as an annotation: Any for classes of limelight."""
     if not types <= set(_TYPES):
         return "Any"
     ordered = sorted(types, key=_TYPES.index)
     return " | ".join("None" if kind is type(None) else kind.__name__ for kind in ordered)
-
 
 if __name__ == "__main__":
     KEYWORDS.write_text(keywords_module(), "utf-8")
