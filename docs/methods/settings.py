@@ -16,6 +16,7 @@ from limelight.rendering.wording import EXACTNESS, MODELS
 HERE = Path(__file__).parent
 SECTION = re.compile(r"(?<=^## Settings\n)(.*?)(?=^## )", re.MULTILINE | re.DOTALL)
 
+
 def section(method: Method) -> str:
     """Return what a page says under "Settings": the implementations, and one table of settings."""
     implementations = method.implementations
@@ -27,11 +28,13 @@ def section(method: Method) -> str:
         lines = [lines[0].removeprefix("1. ")]
     return "\n".join([*lines, "", *_table(method), ""]) + "\n"
 
+
 def _models(method: Method, implementation: Implementation) -> str:
     if len(method.implementations) == 1 and implementation.needs is None:
         return "Any model"
     models = MODELS[implementation.needs].replace("AttentionClassifier", "`AttentionClassifier`")
     return models[0].upper() + models[1:]
+
 
 def _table(method: Method) -> list[str]:
     """Return the rows of the table. Numbers in parentheses name implementations of the list."""
@@ -61,17 +64,21 @@ def _table(method: Method) -> list[str]:
         *(row(name, meaning, values) for (name, meaning), values in rows.items()),
     ]
 
+
 def _numbers(columns: Iterable[int]) -> str:
     return ", ".join(str(column + 1) for column in columns)
+
 
 def page_with_settings(name: str) -> str:
     """Return the page of a method with its settings brought up to date."""
     text = (HERE / f"{name}.md").read_text("utf-8")
     return SECTION.sub(lambda _: f"\n{section(METHODS[name])}", text)
 
+
 KEYWORDS = Path(setting_keywords.__file__)
 _FUNCTION_KEYWORDS = ("replacement", "seed")  # explicit keywords of explain, judge and others
 _TYPES = (bool, int, float, str, type(None))
+
 
 def keywords_module() -> str:
     """Return the module that names the settings of limelight's methods for type checkers."""
@@ -93,12 +100,14 @@ def keywords_module() -> str:
         flags=re.MULTILINE | re.DOTALL,
     )
 
+
 def _annotation(types: set[type]) -> str:
     """Return the types of a setting as an annotation: Any for classes of limelight."""
     if not types <= set(_TYPES):
         return "Any"
     ordered = sorted(types, key=_TYPES.index)
     return " | ".join("None" if kind is type(None) else kind.__name__ for kind in ordered)
+
 
 if __name__ == "__main__":
     KEYWORDS.write_text(keywords_module(), "utf-8")
