@@ -87,7 +87,8 @@ def _explain_after_preview(
         label = find_method(SAMPLED_DEFAULT).label
         sentence = f"These are {preview.label} values, for a first look. {label} values follow."
         output_console().print(preview, "", sentence, "", sep="\n")
-    return api.explain(model, texts, method, **keywords)
+    inputs: Any = texts
+    return api.explain(model, inputs, method, **keywords)
 
 
 def _write_explanations(results: TextResults[Any], form: str, output: Path | None) -> None:
