@@ -22,7 +22,7 @@ from limelight.errors import InputError
 from limelight.explainers.explaining import texts_per_batch
 from limelight.explainers.learned import LEARNED, LearnedMethod
 from limelight.explainers.method import select_implementation
-from limelight.explainers.preview import preview_method
+from limelight.preview import preview_method
 from limelight.explainers.registry import METHODS, default_method, exactness_for_model
 from limelight.models import Model, resolve_replacement
 from limelight.models.protocol import query_kind
