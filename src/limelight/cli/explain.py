@@ -22,7 +22,7 @@ from limelight.cli.options import (
 )
 from limelight.cli.texts import TextResults
 from limelight.errors import InputError
-from limelight.preview import preview_explanation
+from limelight.explainers.explaining import preview_explanation
 from limelight.explainers.registry import SAMPLED_DEFAULT, find_method
 from limelight.models import Model
 from limelight.request import REQUEST_FIELDS, Request
