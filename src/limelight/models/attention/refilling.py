@@ -119,7 +119,7 @@ class WordNodeCache:
         return self._logit.max(axis=0)
 
     @property
-    def spread(self) -> Float[np.ndarray, " K"]:
+    def logit_range(self) -> Float[np.ndarray, " K"]:
         """The largest distance of two logits of words of the background, for each head."""
         return self._logit.max(axis=0) - self._logit.min(axis=0)
 
@@ -185,7 +185,7 @@ def make_refill_game(
     errors = inputs.model.table_errors.for_texts(word_nodes.possible_ids(inputs.ids))
     # A weight of a refill is a product of two exponentials, each of a rounded difference.
     rounded = np.abs(word_nodes.top) + np.abs(top[:, 0]) + np.abs(refill_logit).max(axis=1)
-    errors = errors._replace(logit=errors.logit + 4 * ROUNDING * (rounded + word_nodes.spread))
+    errors = errors._replace(logit=errors.logit + 4 * ROUNDING * (rounded + word_nodes.logit_range))
     output_errors = errors.output_errors(2 * logit.shape[1], smallest[None])[0]
     return RefillGame(
         D0=a[:, -1],
