@@ -156,6 +156,13 @@ def shards(output):
     return {file.name: file.read_bytes() for file in (output / "shards").iterdir()}
 
 
+def test_a_list_of_chats_needs_no_column(model, tmp_path):
+    run = limelight.explain_data(model, CHATS, "loo", output=tmp_path / "run")
+    assert run.record.data.columns.messages == "messages"
+    for row in range(3):
+        assert_equal(run.explanation(row), explain_row(model, row, "messages"))
+
+
 def test_other_documents_are_another_run(model, tmp_path):
     def explain_run(lists):
         data = {**DOCUMENT_DATA, "sources": lists}

@@ -53,8 +53,8 @@ def text_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -
 def _shard_columns(tables: Database, run: "Run", texts: range) -> pa.Table:
     """Return the columns of one shard."""
     stored = f"(SELECT * FROM rows WHERE row >= {texts.start} AND row < {texts.stop})"
-    rows = tables.table(f"""SELECT n, row, id, text, query, label, predicted, labeled, confidence, target,
-        against FROM {stored} ORDER BY n""")
+    rows = tables.table(f"""SELECT n, row, id, text, query, label, predicted, labeled, confidence,
+        target, against FROM {stored} ORDER BY n""")
     words = tables.table(f"SELECT n, score FROM ({entries_sql(run.record, stored)}) ORDER BY entry")
     # Both tables are in the order of n.
     row_of_word = np.searchsorted(np.asarray(rows["n"]), np.asarray(words["n"]))
