@@ -251,7 +251,7 @@ def test_a_result_carries_its_settings_and_survives_json(method):
         "spare",
         "start",
         "orders",
-        "base_masks",
+        "few_calls",
     }
     assert stored <= set(e.settings)
     assert e.settings["replacement"] == "mask"

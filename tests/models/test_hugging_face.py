@@ -137,7 +137,7 @@ def test_every_family_answers_every_method(family, method):
         "spare",
         "start",
         "orders",
-        "base_masks",
+        "few_calls",
     } <= set(e.settings)
     assert limelight.Explanation.from_json(e.to_json()).to_json() == e.to_json()
 
