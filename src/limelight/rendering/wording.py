@@ -461,7 +461,7 @@ def base_sentence(e: Explanation) -> str:
 
 
 def prompt_sentence(result: TextFeatures) -> str:
-    """State the question or the prompt before an answer, and what replaces removed features.
+    """State the question or the prompt before an answer, and the replacement of features.
 
     For other results, return "". The text of a conversation is its prompt.
     """

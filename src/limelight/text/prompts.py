@@ -195,7 +195,7 @@ def _message_parts(
 def _deleted_span(
     text: str, remaining: Sequence[Message], write_chat: ChatWriter, earliest: int
 ) -> Span | None:
-    """Return the characters of a prompt that are missing if only some messages are written.
+    """Return the characters of a prompt that are missing if only some messages are written_text.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def _deleted_span(
 
     Returns
     -------
-    The span, or None if the other messages change too, or if they cannot be written.
+    The span, or None if the other messages change too, or if they cannot be written_text.
     """
     try:
         shorter = write_chat(remaining, True)
@@ -290,10 +290,10 @@ def _find_content(
             "unchanged. Change the message, or use a tokenizer with another chat template."
         )
     start, end = span
-    written = text[start:end]
-    if not written.strip():
+    written_text = text[start:end]
+    if not written_text.strip():
         return start, start
-    return start + len(written) - len(written.lstrip()), end - len(written) + len(written.rstrip())
+    return start + len(written_text) - len(written_text.lstrip()), end - len(written_text) + len(written_text.rstrip())
 
 
 def _changed_span(
@@ -327,11 +327,11 @@ def _write_reply(
         ending = write_chat([*messages, Message("assistant", _PROBE)], False)
     except InputError:
         complete = ending = ""
-    written = complete[len(text) :] if complete.startswith(text) else ""
+    written_text = complete[len(text) :] if complete.startswith(text) else ""
     tail = ending.rpartition(_PROBE)[2]
     names = [call["function"]["name"] for call in reply.calls]
-    if written and tail and written.endswith(tail) and all(name in written for name in names):
-        return written.removesuffix(tail).strip()
+    if written_text and tail and written_text.endswith(tail) and all(name in written_text for name in names):
+        return written_text.removesuffix(tail).strip()
     return _calls_in_content(reply).content
 
 
