@@ -1,7 +1,7 @@
 """``limelight explain`` and ``compare``."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -77,7 +77,7 @@ def _shows_preview(form: str, options: ExplainOptions) -> bool:
 
 @wraps(api.explain)
 def _explain_after_preview(
-    model: Model, texts: Sequence[Any], method: None = None, **keywords: Any
+    model: Model, texts: list[Any], method: None = None, **keywords: Any
 ) -> Any:
     """Print a quick explanation if the default method is slow, and call ``explain``."""
     fields = [field.name for field in REQUEST_FIELDS if field.name in keywords]

@@ -195,7 +195,7 @@ def _message_parts(
 def _deleted_span(
     text: str, remaining: Sequence[Message], write_chat: ChatWriter, earliest: int
 ) -> Span | None:
-    """Return the characters of a prompt that are missing if only some messages are written_text.
+    """Return the characters of a prompt that are missing if only some messages are written.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def _deleted_span(
 
     Returns
     -------
-    The span, or None if the other messages change too, or if they cannot be written_text.
+    The span, or None if the other messages change too, or if they cannot be written.
     """
     try:
         shorter = write_chat(remaining, True)
@@ -290,10 +290,11 @@ def _find_content(
             "unchanged. Change the message, or use a tokenizer with another chat template."
         )
     start, end = span
-    written_text = text[start:end]
-    if not written_text.strip():
+    inner_text = text[start:end]
+    if not inner_text.strip():
         return start, start
-    return start + len(written_text) - len(written_text.lstrip()), end - len(written_text) + len(written_text.rstrip())
+    start += len(inner_text) - len(inner_text.lstrip())
+    return start, start + len(inner_text.strip())
 
 
 def _changed_span(
@@ -330,7 +331,8 @@ def _write_reply(
     written_text = complete[len(text) :] if complete.startswith(text) else ""
     tail = ending.rpartition(_PROBE)[2]
     names = [call["function"]["name"] for call in reply.calls]
-    if written_text and tail and written_text.endswith(tail) and all(name in written_text for name in names):
+    has_calls = bool(written_text) and all(name in written_text for name in names)
+    if has_calls and tail and written_text.endswith(tail):
         return written_text.removesuffix(tail).strip()
     return _calls_in_content(reply).content
 
