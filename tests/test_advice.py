@@ -108,14 +108,14 @@ RAISED = [
     ),
     row(
         r"Use a budget of ([\d,]+) calls, or use '(\w+)' \(\d+ calls\)",
-        of(LONG, "shapley", budget="41 calls"),
-        of(LONG, "shapley", budget="{1} calls"),
-        of(LONG, "{2}", budget="41 calls"),
+        of(LONG, "lime", budget="43 calls"),
+        of(LONG, "lime", budget="{1} calls"),
+        of(LONG, "{2}", budget="43 calls"),
     ),
     row(
         r"Use a budget of ([\d,]+) calls, or ([\d,]+) calls and '(\w+)'",
-        of(LONG, "shapley", budget="9 calls"),
-        of(LONG, "shapley", budget="{1} calls"),
+        of(LONG, "lime", budget="41 calls"),
+        of(LONG, "lime", budget="{1} calls"),
         of(LONG, "{3}", budget="{2} calls"),
     ),
     row(

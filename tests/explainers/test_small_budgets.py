@@ -192,6 +192,16 @@ def test_few_masks_have_the_banzhaf_value_as_their_expectation(masks):
     assert (np.abs(draws.mean(axis=0) - other) > 5 * error).any()
 
 
+def test_few_calls_for_many_words_find_the_strongest_ones():
+    model = CountingModel(interaction=0.0)
+    model.weights[:] = 0.0
+    model.weights[[3, 20]] = 4.0, -3.0
+    e = model.explain("banzhaf", 32)
+    assert model.calls <= 32 < len(e.scores)
+    assert [feature for feature, _ in e.top(2)] == [WORDS[3], WORDS[20]]
+    np.testing.assert_allclose(e.scores[[3, 20]], [4.0, -3.0], atol=0.5)
+
+
 def test_a_single_order_has_the_shapley_value_as_its_expectation():
     function = draw_games(np.random.default_rng(3))["network"]
 
