@@ -725,7 +725,7 @@ EXACTNESS = {
 MODELS = {
     "hidden_states": "transformers that return hidden states",
     "tables": "AttentionClassifier",
-    "refilling": "AttentionClassifier with background texts, for replacement 'refill'",
+    "refilling": "AttentionClassifier, replacement 'refill'",
     "exact_game": "AttentionClassifier and linear bag-of-words models",
     "attention": "models that return attention weights",
     "attention_only": "models in which only attention mixes tokens",
