@@ -2,6 +2,7 @@
 
 python benchmarks/default_calls.py               24 sentences, and 24 reviews of at most 40 words
 python benchmarks/default_calls.py --words 0     complete reviews, for a GPU
+python benchmarks/default_calls.py --rows FILE   store each text, and continue an interrupted run
 
 Candidates are 300, 500 and 1,000 calls, and `until="top 3"` within 1,000 calls. All methods of
 `METHODS` with a setting `samples` or `pairs` share the number of calls. The errors are distances
@@ -17,16 +18,20 @@ reviews, among those that lose little against 1,000 calls, on sentences and on r
 If no other candidate does, the default stays at 1,000 calls.
 """
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import limelight
 from limelight import Explanation, Model
 from limelight.data import read_labeled
+from limelight.explainers.batch import prepare_batch
+from limelight.explainers.budget import allocate_budget, configure_with_budget
+from limelight.explainers.explaining import explain_batch
 from measuring import on_cores
 from results import Measure, command_line, report
 
@@ -35,7 +40,7 @@ MODEL = SHARED / "models" / "minilm-imdb"
 SENTENCES = SHARED / "data" / "sst2" / "dev.parquet"
 REVIEWS = SHARED / "data" / "imdb" / "test.parquet"
 SEED, TOP = 45, 3
-REFERENCE_CALLS = 3_000
+REFERENCE_CALLS = 2_000
 CURRENT = "1000"  # the candidate that is the default now
 CANDIDATES: dict[str, dict[str, str]] = {
     "300": {"budget": "300 calls"},
@@ -66,18 +71,25 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=24)
     parser.add_argument("--words", type=int, default=40, help="of each review; 0: all")
     parser.add_argument("--device", help="cpu or cuda; by default a GPU if there is one")
+    parser.add_argument("--rows", type=Path, help="file of the results of each text")
     arguments = parser.parse_args()
     on_cores(1)
     count, words = (2, 8) if arguments.smoke else (arguments.texts, arguments.words)
     reference_calls = 600 if arguments.smoke else REFERENCE_CALLS
     model = limelight.load(MODEL, device=arguments.device)
-    rows = {
-        source: [
-            measure_text(model, text, reference_calls)
-            for text in choose_texts(path, count, words=words if source == "reviews" else 0)
-        ]
-        for source, path in (("sentences", SENTENCES), ("reviews", REVIEWS))
+    texts = {
+        "sentences": choose_texts(SENTENCES, count, words=0),
+        "reviews": choose_texts(REVIEWS, count, words=words),
     }
+    stored = read_rows(arguments.rows)
+    rows: dict[str, list[dict[str, Row]]] = {source: [] for source in texts}
+    for i in range(count):  # in turn, so that an interrupted run has both
+        for source, source_texts in texts.items():
+            text = source_texts[i]
+            if text not in stored:
+                stored[text] = measure_text(model, text, reference_calls)
+                write_rows(arguments.rows, text, stored[text])
+            rows[source].append(stored[text])
     means = {source: mean_rows(rows[source]) for source in rows}
     measures = [
         measure for source in rows for measure in summarize(source, rows[source], means[source])
@@ -108,27 +120,61 @@ def choose_texts(path: Path, count: int, *, words: int) -> list[str]:
     return [" ".join(texts[i].split()[: words or None]) for i in order]
 
 
+def read_rows(path: Path | None) -> dict[str, dict[str, Row]]:
+    """Return the stored results of each text; empty without a file."""
+    if path is None or not path.exists():
+        return {}
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {text: {name: Row(*row) for name, row in rows.items()} for text, rows in lines}
+
+
+def write_rows(path: Path | None, text: str, rows: Mapping[str, Row]) -> None:
+    """Append the results of a text to a file, if there is one."""
+    if path is not None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([text, rows]) + "\n")
+
+
 def measure_text(model: Model, text: str, reference_calls: int) -> dict[str, Row]:
     """Explain a text with each candidate, and compare the scores with those of a long run."""
-    reference = limelight.explain(
-        model, text, "shapley", budget=f"{reference_calls} calls", seed=1, progress=False
-    )
-    rows = dict[str, Row]()
-    for name, options in CANDIDATES.items():
-        calls = model.engine.items  # the texts that it has read
-        start, used = time.perf_counter(), time.process_time()
-        e = limelight.explain(model, text, "shapley", progress=False, **options)
-        seconds, processor_seconds = time.perf_counter() - start, time.process_time() - used
-        rows[name] = Row(
-            calls=model.engine.items - calls,
-            seconds=seconds,
-            processor_seconds=processor_seconds,
+    batch = prepare_batch(model, [text])
+    d = len(batch.features[0])
+
+    def explain(budget: str, **settings: Any) -> Explanation:
+        """Explain the text within a budget."""
+        methods, parsed = configure_with_budget(batch.model, "shapley", settings, budget)
+        return explain_batch(allocate_budget(parsed, methods, batch)[0], batch)[0]
+
+    start, used = time.perf_counter(), time.process_time()
+    explanations = {CURRENT: explain(**CANDIDATES[CURRENT])}  # first, while no outputs are stored
+    seconds, processor_seconds = time.perf_counter() - start, time.process_time() - used
+    explanations |= {
+        name: explain(**options) for name, options in CANDIDATES.items() if name != CURRENT
+    }
+    reference = explain(f"{reference_calls} calls", seed=1)
+    timed_calls = count_calls(explanations[CURRENT], d)
+    return {
+        name: Row(
+            calls=(calls := count_calls(e, d)),
+            seconds=seconds * calls / timed_calls,
+            processor_seconds=processor_seconds * calls / timed_calls,
             correlation=float(np.corrcoef(ranks(e.scores), ranks(reference.scores))[0, 1]),
             top=len(top_features(e) & top_features(reference)) / TOP,
             stderr=0.0 if e.stderr is None else float(np.median(e.stderr)),
             certain=TOP in (e.certain_tops or ()),
         )
-    return rows
+        for name, e in explanations.items()
+    }
+
+
+def count_calls(e: Explanation, d: int) -> int:
+    """Return the number of model calls of an explanation by Shapley values of ``d`` features."""
+    if "masks" in e.diagnostics:
+        return int(e.diagnostics["masks"]) + 1
+    if "orders_drawn" in e.diagnostics:
+        return 2 + int(e.diagnostics["orders_drawn"]) * (d - 1) + int(e.settings.get("spare", 0))
+    per_pair = 2 * (d - 1) if e.diagnostics["sampler"] == "orders" else 2
+    return 3 + per_pair * int(e.diagnostics["pairs_drawn"]) + int(e.settings.get("spare", 0))
 
 
 def ranks(scores: np.ndarray) -> np.ndarray:

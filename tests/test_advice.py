@@ -108,14 +108,14 @@ RAISED = [
     ),
     row(
         r"Use a budget of ([\d,]+) calls, or use '(\w+)' \(\d+ calls\)",
-        of(LONG, "banzhaf", budget="43 calls"),
-        of(LONG, "banzhaf", budget="{1} calls"),
+        of(LONG, "lime", budget="43 calls"),
+        of(LONG, "lime", budget="{1} calls"),
         of(LONG, "{2}", budget="43 calls"),
     ),
     row(
         r"Use a budget of ([\d,]+) calls, or ([\d,]+) calls and '(\w+)'",
-        of(LONG, "banzhaf", budget="41 calls"),
-        of(LONG, "banzhaf", budget="{1} calls"),
+        of(LONG, "lime", budget="41 calls"),
+        of(LONG, "lime", budget="{1} calls"),
         of(LONG, "{3}", budget="{2} calls"),
     ),
     row(
@@ -125,8 +125,8 @@ RAISED = [
         of(LONG, "shapley", orders=2),
     ),
     row(
-        "Leave base_masks out",
-        of(LONG, "banzhaf", base_masks=2, samples=200),
+        "Leave few_calls out",
+        of(LONG, "banzhaf", few_calls=60, samples=200),
         of(LONG, "banzhaf", samples=200),
     ),
     row(

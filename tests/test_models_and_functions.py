@@ -27,6 +27,7 @@ from limelight.explainers.learned import LearnedMethod
 from limelight.models.engine import Engine
 from limelight.results.explanation import Explanations
 from limelight.results.judgment import JudgedText
+from limelight.text import Conversation
 from shape_checks import no_type_checks
 
 pytest.importorskip("torch")
@@ -126,6 +127,7 @@ def models():
     from tiny_transformers import tiny
 
     images = runpy.run_path(str(HERE / "models" / "test_images.py"))
+    chats = runpy.run_path(str(HERE / "chat_models.py"))
     model_by_kind = {
         "tables": limelight.load(),
         "function": limelight.wrap(share_of_vowels, classes=["few", "many"], mask="…"),
@@ -154,7 +156,14 @@ def models():
             options = {"template": "the {text} is", "max_new_tokens": 6}
         count_passes(network, counts[kind])
         model_by_kind[kind] = limelight.wrap(network, tokenizer=tokenizer, **options)
+    chat_network, chat_tokenizer = chats["chat_network"]()
+    for kind in ("chat", "question with documents"):
+        counts[kind] = {"passes": 0, "rows": 0}
+        model_by_kind[kind] = limelight.wrap(
+            chat_network, tokenizer=chat_tokenizer, max_new_tokens=6
+        )
     photo = images["photo"]
+    question, documents = chats["QUESTION"], chats["DOCUMENTS"]
     inputs = {kind: [TEXT, OTHER] for kind in model_by_kind}
     inputs |= {
         "pair function": [("good film", TEXT), ("bad plot", OTHER)],
@@ -162,6 +171,11 @@ def models():
         "pipeline with a function": ["good film", "not very good film"],
         "image function": [photo(), photo(seed=1)],
         "images": [photo(), photo(seed=1)],
+        "chat": [chats["MESSAGES"], chats["MESSAGES"][1:]],
+        "question with documents": [
+            Conversation.from_documents(question, documents),
+            Conversation.from_documents(question, documents[1:]),
+        ],
     }
     return model_by_kind, counts, inputs
 
@@ -174,6 +188,11 @@ def page_answer(model, text):
         address = urlsplit(server.url)
         page = http.client.HTTPConnection(address.hostname, address.port)
         body = {"tab": "t", "panel": "p", "text": text, "methods": ["loo"]}
+        if isinstance(text, list):
+            body |= {"text": json.dumps(text), "messages": True, "features": "auto"}
+        if isinstance(text, Conversation):
+            documents = [document.text for document in text.documents]
+            body |= {"text": text.question, "documents": documents, "features": "auto"}
         page.request("POST", f"{address.path}text", json.dumps(body))
         event = json.loads(page.getresponse().read().splitlines()[-1])
         page.close()
@@ -418,6 +437,8 @@ KINDS = (
     "tagger with one span",
     "reader of questions",
     "language model",
+    "chat",
+    "question with documents",
 )
 
 

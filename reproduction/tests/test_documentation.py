@@ -80,3 +80,32 @@ def test_figures_are_named_for_their_experiments(rows):
     names = [(row.experiment.name, name) for row in rows for name in row.figures]
     assert all(figure.startswith(experiment) for experiment, figure in names)
     assert len({figure for _, figure in names}) == len(names)
+
+
+def test_the_page_of_questions_quotes_what_is_stored():
+    text = (ROOT / "docs/research/questions.md").read_text("utf-8")
+    kinds = numbers("last-layer", "seeds")["kinds"]
+    share = {kind: sum(kinds[kind]["alpha-avg"]) / 7 for kind in kinds}
+    lost = (sum(kinds["free"]["accuracy"]) - sum(kinds["removed"]["accuracy"])) / 7
+    lime = sum(kinds["removed"]["lime"]) / 7
+    signs = {
+        part: numbers("refilling", part)["methods"]["shapley"]["signs"][0]
+        for part in ("paper", "shipped")
+    }
+    units = numbers("units", "minilm")["units"]
+    heads = numbers("heads", "probe")["relations"]
+    for phrase in (
+        f"rises from {share['free']:.2f} to {share['removed']:.2f}",
+        f"falls by {100 * lost:.1f} points. LIME has {lime:.2f}",
+        f"[{signs['paper']:.0%} of the signs]",
+        f"on the shipped model {signs['shipped']:.0%}",
+        f"({units['subwords']['rank'][0]:.2f})",
+        f"({units['characters']['rank'][0]:.2f})",
+        f"only {units['characters']['intact'][0]:.0%} of the words stay intact, against "
+        f"{units['words']['intact'][0]:.0%}",
+        f"from {numbers('heads', 'minilm')['alpha-avg share'][0]:.2f} to "
+        f"{numbers('heads', 'minilm')['effective-attention share'][0]:.2f}",
+        *(f"{relation['MiniLM']['accuracy'][0]:.0%}" for relation in heads.values()),
+        *(f"{relation['shuffled']['accuracy'][0]:.0%}" for relation in heads.values()),
+    ):
+        assert phrase in text, phrase

@@ -331,7 +331,7 @@ class ProgressDisplay:
             # Every terminal can show these characters.
             bar = f" [{'#' * int(_BAR_WIDTH * done / total):.<{_BAR_WIDTH}}]"
         remaining = f", about {format_duration(seconds_left)} left" if seconds_left else ""
-        return (text or f"{self._task}: {done / total:.0%}{bar}") + remaining
+        return (text or f"{self._task}: {int(100 * done / total)}%{bar}") + remaining
 
     def _write_line(
         self, done: int | float, total: int | float, text: str, seconds_left: float | None

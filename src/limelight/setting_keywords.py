@@ -13,10 +13,10 @@ class MethodSettings(TypedDict, total=False):
     """
 
     bandwidth: float
-    base_masks: int | None
     batch: int | None
     delta: float
     feature_selection: str
+    few_calls: int | None
     fit: bool
     index: str
     layer: int | str

@@ -185,3 +185,8 @@ def test_an_empty_document_is_an_error(limelight, folder, tmp_path):
     (tmp_path / "a.txt").write_text(" \n")
     run = limelight("explain", "a", "--documents", tmp_path / "a.txt", "--model", folder / "lm")
     assert run.err == f"Error: the document '{tmp_path / 'a.txt'}' is empty. Leave it out.\n"
+
+
+def test_an_empty_question_is_an_error(limelight, folder):
+    run = limelight("predict", " ", "--model", folder / "lm")
+    assert (run.code, run.err) == (2, "Error: the text has no words. Give at least one word.\n")

@@ -233,7 +233,7 @@ def test_a_pair_is_an_option_or_a_line_with_a_tab(limelight, tmp_path):
     second = limelight("explain", "a film", "--pair", "bad", "--side", "second", *options)
     assert Explanation.from_json(second.out).features == ("bad",)
     row = limelight("predict", "a film", "--pair", "bad", "--model", folder, "--format", "json")
-    assert json.loads(row.out)["parts"] == [[0, 6], [7, 10]]
+    assert [part["span"] for part in json.loads(row.out)["parts"]] == [[0, 6], [7, 10]]
 
 
 @pytest.mark.parametrize(

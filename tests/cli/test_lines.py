@@ -46,7 +46,7 @@ def test_lines_outside_the_domain_of_a_method_are_named(limelight, tmp_path):
     assert outcome.err.startswith("Line 2: ")
     assert outcome.err.endswith("Error: 1 of 3 lines could not be used.\n")
     rows = (tmp_path / "out.csv").read_text().splitlines()
-    assert rows[0].startswith("document,")
+    assert rows[0].startswith("text_number,")
     assert [row[0] for row in rows[1:]] == ["0", "0", "2", "2"]  # the number of the text
 
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("transformers", reason="a deep model (extra hf)")
 
 import limelight as library
-from limelight.explainers import preview
+from limelight.explainers import explaining
 from limelight.request import Request
 
 from tiny_transformers import tiny
@@ -20,8 +20,8 @@ SENTENCE = "These are LRP values, for a first look. Shapley values follow."
 # A tiny model needs no preview, so a program changes the time after which there is one.
 PROGRAM = """
 import sys
-from limelight.explainers import preview
-preview._PATIENCE = {patience}
+from limelight.explainers import explaining
+explaining._PATIENCE = {patience}
 from limelight.cli import main
 main(sys.argv[1:])
 """
@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def terminal(monkeypatch, limelight, folder):
     """Run a command whose output goes to a terminal. Every sampled method needs a preview."""
-    monkeypatch.setattr(preview, "_PATIENCE", 0.0)
+    monkeypatch.setattr(explaining, "_PATIENCE", 0.0)
     monkeypatch.setenv("TERM", "dumb")  # no colors
 
     def run(*arguments):
@@ -79,7 +79,7 @@ def _read(descriptor):
 
 
 def test_a_pipe_gets_only_the_final_values(monkeypatch, limelight, folder):
-    monkeypatch.setattr(preview, "_PATIENCE", 0.0)
+    monkeypatch.setattr(explaining, "_PATIENCE", 0.0)
     out = limelight("explain", "--model", folder, TEXT).out
     assert "LRP" not in out
     assert out.startswith("Shapley for")
@@ -110,13 +110,13 @@ def test_an_explicit_choice_has_no_preview(terminal, options):
 
 def test_a_quick_answer_has_no_preview(monkeypatch, folder, shipped):
     deep = library.load(folder)
-    monkeypatch.setattr(preview, "_PATIENCE", 0.0)
+    monkeypatch.setattr(explaining, "_PATIENCE", 0.0)
     lrp = library.explain(deep, TEXT, "lrp")
-    assert preview.preview_explanation(deep, [TEXT], Request()) == lrp
-    assert preview.preview_explanation(deep, [TEXT, TEXT], Request()) is None
-    assert preview.preview_explanation(deep, [""], Request()) is None
-    assert preview.preview_explanation(shipped, [TEXT], Request()) is None
+    assert explaining.preview_explanation(deep, [TEXT], Request()) == lrp
+    assert explaining.preview_explanation(deep, [TEXT, TEXT], Request()) is None
+    assert explaining.preview_explanation(deep, [""], Request()) is None
+    assert explaining.preview_explanation(shipped, [TEXT], Request()) is None
     function = library.wrap(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
-    assert preview.preview_explanation(function, [TEXT], Request()) is None
-    monkeypatch.setattr(preview, "_PATIENCE", float("inf"))
-    assert preview.preview_explanation(deep, [TEXT], Request()) is None
+    assert explaining.preview_explanation(function, [TEXT], Request()) is None
+    monkeypatch.setattr(explaining, "_PATIENCE", float("inf"))
+    assert explaining.preview_explanation(deep, [TEXT], Request()) is None

@@ -290,11 +290,6 @@ def test_a_limit_of_nodes_makes_the_guarantee_weaker():
     assert true_precision(model, result.anchor.features) == 1
 
 
-def test_a_size_limit_needs_a_measured_precision():
-    with pytest.raises(InputError, match="max_size"):
-        limelight.explain(limelight.load(), "a dull start, a superb end", "anchors", max_size=1)
-
-
 @pytest.mark.parametrize("budget", [43, 100, 700])
 def test_a_budget_limits_the_search_and_the_precision_together(budget):
     calls = []
@@ -363,8 +358,3 @@ def test_a_proof_has_no_settings_of_a_search(setting):
     with pytest.raises(InputError, match=f"{name} is for anchors with a measured precision"):
         limelight.explain(model, text, "anchors", **setting)
     assert limelight.explain(model, text, "anchors", threshold=0.95, **setting).anchor is not None
-
-
-def test_a_measured_precision_has_no_nodes():
-    with pytest.raises(InputError, match="nodes limits a proof"):
-        limelight.explain(limelight.load(), "A dull script.", "anchors", threshold=0.9, nodes=4)

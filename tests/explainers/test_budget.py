@@ -254,16 +254,6 @@ def test_a_budget_excludes_counts_of_a_settings_object():
     assert (wide.settings["bandwidth"], wide.settings["samples"]) == (0.5, 197)
 
 
-def test_a_search_without_bound_has_no_budget():
-    with pytest.raises(InputError, match="method 'anchors' does not support a budget"):
-        limelight.explain(limelight.load(), "A dull script.", "anchors", budget="99 calls")
-
-
-def test_the_advice_names_a_default_method_that_needs_no_calls():
-    with pytest.raises(InputError, match=r"calls, or use 'lime', which needs no calls\.$"):
-        limelight.explain(limelight.load(), "A dull script.", "lime-sampled", budget="1 call")
-
-
 @pytest.mark.parametrize("method", ["lime", "lime-sampled"])
 def test_the_advice_says_to_leave_out_a_replacement_that_needs_calls(method):
     model = limelight.load()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import DomainError, InputError
+from limelight import DomainError, InputError, compare, explain  # noqa: F401 (for eval)
 from limelight.explainers.method import ConfiguredMethod, select_implementation
 from limelight.explainers.registry import METHODS
 
@@ -18,6 +18,8 @@ from tiny_models import tiny_model
 
 MODEL = tiny_model(2, outputs=3, scale=0.6)
 TEXT = "w1 w5 w8"
+SHIPPED = limelight.load()
+NINE_WORDS = " ".join(f"w{i}" for i in range(9))
 
 
 def error_message(call, *arguments, **options):
@@ -39,13 +41,6 @@ def test_the_message_names_the_text_of_a_list(call):
     )
 
 
-def test_the_message_names_a_text_outside_the_domain_of_a_method():
-    with pytest.raises(DomainError, match=r"^text 35 \(counting from 0\): LIME needs at least 2"):
-        limelight.explain(MODEL, [TEXT] * 35 + ["w1", TEXT], "lime-sampled")
-    with pytest.raises(DomainError, match=r"^text 1 \(counting from 0\): LIME needs at least 2"):
-        limelight.compare(MODEL, [TEXT, "w1"], methods=["lime-sampled"])
-
-
 @pytest.mark.parametrize("call", [limelight.explain, limelight.compare])
 def test_a_message_about_all_texts_names_none(call):
     assert error_message(call, [TEXT, TEXT], target="x").startswith("unknown class: 'x'.")
@@ -62,6 +57,57 @@ def test_protected_words_are_written_as_the_text_writes_them():
     assert error_message(limelight.explain, TEXT, protect=["w1", " "]).startswith(
         "the protected word ' ' cannot be read: "
     )
+
+
+# Calls with a pattern of their message.
+INPUT_ERRORS = {
+    "explain(SHIPPED, TEXT, 'anchors', max_size=1)": "max_size",
+    "explain(SHIPPED, TEXT, 'anchors', threshold=0.9, nodes=4)": "nodes limits a proof",
+    "explain(SHIPPED, TEXT, 'anchors', budget='99 calls')": (
+        "method 'anchors' does not support a budget"
+    ),
+    "explain(SHIPPED, TEXT, 'lime-sampled', budget='1 call')": (
+        r"calls, or use 'lime', which needs no calls\.$"
+    ),
+    "explain(MODEL, TEXT, 'lime-sampled', replacement='mask')": (
+        r"^unknown replacement: 'mask'\. Choose from: auto, unk, delete\.$"
+    ),
+    "explain(MODEL, 'w1 w2 w3', 'lime', replacement='delete', fit=True)": (
+        "^the setting 'fit' of method 'lime' has no effect with this replacement. Leave fit out, "
+        "or .*'samples'"
+    ),
+    "explain(MODEL, TEXT).top(-1)": "at least 0, not -1",
+    # not the share that a word of two sentences gets
+    "explain(MODEL, 'w1 w2 . w2 w3', 'owen', tolerance=-1)": (
+        r"tolerance must be between 0 and 1, not -1\.0\."
+    ),
+}
+DOMAIN_ERRORS = {
+    "explain(MODEL, 'w1 w2 w3 w4 w5 w6 w7 w8', 'lime-sampled', samples=8, ridge=0.0)": (
+        r"^8 samples do not determine LIME's scores of 8 features\. Set samples to 18 or more\.$"
+    ),
+    "explain(MODEL, 'w1 w1 w1', 'lime-sampled')": (
+        r"^LIME needs at least 2 features, but this text has 1\. Use features='positions', or give "
+        r"a longer text\.$"
+    ),
+    "explain(MODEL, NINE_WORDS, 'lime-sampled', samples=64, bandwidth=1e-3)": (
+        r"^with bandwidth 0\.001, all samples of 9 features have the weight 0\. Use a larger "
+        r"bandwidth\.$"
+    ),
+    "explain(MODEL, [TEXT] * 35 + ['w1', TEXT], 'lime-sampled')": (
+        r"^text 35 \(counting from 0\): LIME needs at least 2"
+    ),
+    "compare(MODEL, [TEXT, 'w1'], methods=['lime-sampled'])": (
+        r"^text 1 \(counting from 0\): LIME needs at least 2"
+    ),
+}
+
+
+@pytest.mark.parametrize("call", [*INPUT_ERRORS, *DOMAIN_ERRORS])
+def test_a_wrong_call_says_what_is_wrong(call):
+    error = InputError if call in INPUT_ERRORS else DomainError
+    with pytest.raises(error, match=(INPUT_ERRORS | DOMAIN_ERRORS)[call]):
+        eval(call)
 
 
 # Tests run with a type checker, which users do not have. Therefore these calls run in a process.
@@ -143,11 +189,6 @@ def test_an_explanation_can_be_copied_and_sent_to_another_process(copied):
     assert copied(limelight.compare(MODEL, TEXT)).to_json() == (
         limelight.compare(MODEL, TEXT).to_json()
     )
-
-
-def test_a_count_below_zero_has_no_top():
-    with pytest.raises(InputError, match="at least 0, not -1"):
-        limelight.explain(MODEL, TEXT).top(-1)
 
 
 @pytest.mark.parametrize("method", ["alpha-avg", "alpha-max", "g-avg", "g-l1", "g-l2", "gxi", "ig"])

@@ -303,12 +303,6 @@ def test_a_sentence_of_two_lines_belongs_to_each():
     assert len(request) <= count_owen_masks(levels) == 16 + 8 + 8 + 16
 
 
-def test_the_message_about_a_wrong_tolerance_has_the_value_of_the_user():
-    """It does not have the share that a word of two sentences gets."""
-    with pytest.raises(InputError, match=r"tolerance must be between 0 and 1, not -1\.0\."):
-        limelight.explain(tiny_model(), "w1 w2 . w2 w3", "owen", tolerance=-1)
-
-
 def long_sentences(lengths):
     """Return a text with sentences of these lengths, a model, and the list of its calls."""
     sentences, calls = [], []

@@ -8,6 +8,7 @@ import pytest
 
 import limelight
 from limelight import InputError
+from limelight.models.loading import model_source
 from limelight.text import CLS, UNK
 
 from tiny_models import tiny_model
@@ -141,6 +142,8 @@ def test_the_fingerprint_belongs_to_the_background(model):
     assert model.with_background(counts).fingerprint == model.fingerprint
     others = {model.with_background(x).fingerprint for x in (["w1"], ["w2"], counts | {"w1": 2})}
     assert len(others | {plain.fingerprint, model.fingerprint}) == 5
+    again = model.with_background(model.background.words(model.vocabulary))
+    assert again.fingerprint == model.fingerprint
     copy = pickle.loads(pickle.dumps(model))
     assert copy.fingerprint == model.fingerprint
     assert copy.replacements == ("unk", "delete", "refill")
@@ -207,6 +210,7 @@ def test_load_takes_a_background_and_the_command_a_file(tmp_path, capsys):
     limelight.save_folder(tiny_model(3, scale=0.7), folder)
     file.write_text("text\n" + "\n".join(BACKGROUND) + "\n")
     model = limelight.load(folder, background=BACKGROUND)
+    assert model_source(model).load().fingerprint == model.fingerprint  # as another process does
     e = limelight.explain(model, TEXT, "shapley", replacement="refill")
     arguments = ["explain", TEXT, "--model", str(folder), "--background", str(file)]
     arguments += ["--method", "shapley", "--set", "replacement=refill", "--format", "json"]

@@ -46,8 +46,9 @@ class CountingModel:
         ("shapley", 80, {"orders": 1}, False),
         ("shapley", 81, {"orders": 2}, True),
         ("shapley", 158, {"orders": 2, "spare": 77}, True),
-        ("banzhaf", 45, {"base_masks": 1}, False),
-        ("banzhaf", 147, {"base_masks": 3}, False),
+        ("banzhaf", 12, {"few_calls": 11}, False),
+        ("banzhaf", 45, {"few_calls": 44}, False),
+        ("banzhaf", 147, {"few_calls": 146}, False),
     ],
 )
 def test_a_small_budget_returns_what_it_allows(method, calls, setting, has_error):
@@ -71,11 +72,11 @@ def test_a_small_budget_returns_what_it_allows(method, calls, setting, has_error
 @pytest.mark.parametrize(("method", "calls"), [("shapley", 159), ("banzhaf", 148)])
 def test_a_budget_for_errors_of_each_word_is_spent_as_before(method, calls):
     e = CountingModel().explain(method, calls)
-    assert not {"orders", "base_masks"} & e.settings.keys()
+    assert not {"orders", "few_calls"} & e.settings.keys()
     assert e.stderr is not None
     implementation = METHODS[method].implementations[-1]
     below = implementation.cost.fit(METHODS[method].settings(), 40, 60)
-    assert (getattr(below, "orders", None) or getattr(below, "base_masks", None)) == 1
+    assert (getattr(below, "orders", None) or getattr(below, "few_calls", None)) in (1, 60)
 
 
 def test_until_a_top_set_is_certain_a_small_budget_says_that_it_is_not():
@@ -189,6 +190,16 @@ def test_few_masks_have_the_banzhaf_value_as_their_expectation(masks):
     # The negative control: Shapley values are other numbers.
     other = shapley_values_from_all_masks(game, D)[0]
     assert (np.abs(draws.mean(axis=0) - other) > 5 * error).any()
+
+
+def test_few_calls_for_many_words_find_the_strongest_ones():
+    model = CountingModel(interaction=0.0)
+    model.weights[:] = 0.0
+    model.weights[[3, 20]] = 4.0, -3.0
+    e = model.explain("banzhaf", 32)
+    assert model.calls <= 32 < len(e.scores)
+    assert [feature for feature, _ in e.top(2)] == [WORDS[3], WORDS[20]]
+    np.testing.assert_allclose(e.scores[[3, 20]], [4.0, -3.0], atol=0.5)
 
 
 def test_a_single_order_has_the_shapley_value_as_its_expectation():

@@ -137,7 +137,7 @@ def test_every_family_answers_every_method(family, method):
         "spare",
         "start",
         "orders",
-        "base_masks",
+        "few_calls",
     } <= set(e.settings)
     assert limelight.Explanation.from_json(e.to_json()).to_json() == e.to_json()
 
@@ -557,18 +557,6 @@ def test_gradients_need_no_trainable_weights_and_no_gradient_mode(method):
     np.testing.assert_array_equal(limelight.explain(model, TEXT, method).scores, usual)
     with torch.inference_mode():
         np.testing.assert_array_equal(limelight.explain(model, TEXT, method).scores, usual)
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"model": "some/folder"}, "wrap needs .* not str. For a path or a name, use"),
-        ({"model": len, "tokenizer": 3}, "tokenizer is for Hugging Face models, not"),
-    ],
-)
-def test_wrapping_another_object_raises_an_error(options, sentence):
-    with pytest.raises(InputError, match=sentence):
-        limelight.wrap(**options)
 
 
 def test_somebodys_own_class_may_stand_on_a_sequence_classifier():

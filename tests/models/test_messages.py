@@ -68,6 +68,10 @@ NO_TEXTS = (
     r"the scikit-learn model must take texts, but {} does not \(Expected 2D array"
     r".*make_pipeline\(TfidfVectorizer\(\), model\)"
 )
+NO_MODEL = (
+    r"^a model must come from limelight\.load or limelight\.wrap, not be a "
+    r"builtin_function_or_method\. Write limelight\.wrap\(…\)\.$"
+)
 # Calls with a pattern of their message.
 INPUT_ERRORS = {
     "IG(steps=0)": "steps must be at least 1",
@@ -105,6 +109,10 @@ INPUT_ERRORS = {
         r"numbers .*, \(3, 2\), not None\."
     ),
     "rename_labels()": r"returns 3 outputs, but its config\.id2label names 2",
+    "explain(len, 'a text')": NO_MODEL,
+    "compare(len, 'a text')": NO_MODEL,
+    "wrap('some/folder')": "wrap needs .* not str. For a path or a name, use",
+    "wrap(len, tokenizer=3)": "tokenizer is for Hugging Face models, not",
     "wrap(NETWORK)": "needs its tokenizer",
     "wrap(NETWORK.bert, tokenizer=TOKENIZER)": r"must classify, tag, .* not BertModel",
     "wrap(NETWORK, tokenizer='bert')": "needs its fast tokenizer",

@@ -103,6 +103,14 @@ def test_unknown_errors_give_no_citation_and_say_so():
     assert few_draws.citations().warnings == (UNKNOWN_ERRORS,)
 
 
+@pytest.mark.parametrize("name", ["until", "tolerance"])
+def test_draws_that_stop_at_a_good_moment_give_no_citations(name):
+    stderr, settings = np.full(3, 0.1), {"features": "sentences", name: "top 3"}
+    sentences = explain_answer(SCORES, stderr=stderr, bound=None, settings=settings)
+    with pytest.raises(InputError, match=f"Explain the answer without {name}"):
+        sentences.citations()
+
+
 def test_learned_scores_use_normal_errors():
     c = explain_answer(
         SCORES, bound=None, method="learned", stderr=np.full(3, 0.3), certain_tops=()

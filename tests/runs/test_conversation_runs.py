@@ -15,6 +15,7 @@ from limelight.errors import InputError
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 pytest.importorskip("torch", reason="language models need torch")
 
+from limelight.runs.columns import text_columns
 from limelight.text import Conversation
 from written_tables import ENDINGS, write_table
 
@@ -155,6 +156,13 @@ def shards(output):
     return {file.name: file.read_bytes() for file in (output / "shards").iterdir()}
 
 
+def test_a_list_of_chats_needs_no_column(model, tmp_path):
+    run = limelight.explain_data(model, CHATS, "loo", output=tmp_path / "run")
+    assert run.record.data.columns.messages == "messages"
+    for row in range(3):
+        assert_equal(run.explanation(row), explain_row(model, row, "messages"))
+
+
 def test_other_documents_are_another_run(model, tmp_path):
     def explain_run(lists):
         data = {**DOCUMENT_DATA, "sources": lists}
@@ -240,6 +248,8 @@ def test_tables_and_files_of_a_run_name_the_documents(model, tmp_path):
     ids = run.sql("SELECT row, unnest(parts).id AS id FROM stored ORDER BY row, id")
     assert ids["id"].to_pylist() == ["a", "b", "a", "c", "d"]
     assert "<html" in run.summary("loo").as_html()
+    # The prompts begin with the same words, so the table of the app shows the questions.
+    assert text_columns(run)["opening"].to_pylist() == QUESTIONS
 
 
 HARD = 'a "quoted", \\ text;\twith\r\nlines, Ünïcode 😀, <b>, \x01 and \u2028'

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.linear_model import Lasso
+from sklearn.linear_model import Lasso, LassoCV
 from sklearn.preprocessing import StandardScaler
 
-from limelight.sampling.regression import fit_lasso
+from limelight.sampling.regression import fit_cross_validated_lasso, fit_lasso
 
 
 def rows(rng, n=64, d=13):
@@ -127,3 +127,27 @@ def test_a_feature_that_no_row_removes_may_be_worth_all_that_is_known():
     keep, y = rows(np.random.default_rng(1))
     keep[:, 5] = True
     assert 2 * fit_lasso(keep, y, penalty=0.01).stderr[5] == np.ptp(y)
+
+
+@pytest.mark.parametrize(("n", "d"), [(60, 12), (64, 40), (128, 60)])
+def test_the_cross_validated_penalty_is_scikit_learns(n, d):
+    rng = np.random.default_rng(n)
+    keep = rng.random((n, d)) < 0.5
+    effects = np.zeros(d)
+    effects[:3] = 4.0, -2.0, 1.0
+    y = keep @ effects + 0.5 * rng.normal(size=n)
+    x, centered = keep - keep.mean(axis=0), y - y.mean()
+    fold = np.arange(n) % 8
+    alphas = np.abs(x.T @ centered).max() / n * np.logspace(0, -2.5, 16)
+    folds = [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(8)]
+    theirs = LassoCV(alphas=alphas, cv=folds, fit_intercept=False, tol=1e-10, max_iter=100_000)
+    theirs.fit(x, centered)
+    scores = fit_cross_validated_lasso(keep, y)
+    np.testing.assert_allclose(scores, theirs.coef_, atol=0.01)
+    # The negative control: without a penalty the coefficients are others.
+    assert np.abs(np.linalg.lstsq(x, centered)[0] - theirs.coef_).max() > 0.05
+
+
+def test_a_constant_output_has_the_scores_0():
+    keep = np.random.default_rng(0).random((8, 5)) < 0.5
+    np.testing.assert_array_equal(fit_cross_validated_lasso(keep, np.full(8, 3.0)), 0.0)

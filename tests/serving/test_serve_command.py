@@ -173,8 +173,10 @@ def test_the_options_of_a_language_model_are_used_to_load_it(monkeypatch):
     monkeypatch.setattr(limelight_library, "serve", lambda *_, **__: server, raising=False)
     serve_command(model=("lm",), template="{text} so", max_new_tokens=3)
     assert calls == [{"device": None, "template": "{text} so", "max_new_tokens": 3}]
-    message = "--max-new-tokens needs a language model with a template"
-    for options in ({"template": "{text}"}, {"model": ("lm",), "max_new_tokens": 3}):
+    serve_command(model=("lm",), max_new_tokens=3)
+    assert calls[1] == {"device": None, "template": None, "max_new_tokens": 3}
+    message = "--template and --max-new-tokens need a language model. Add --model FOLDER."
+    for options in ({"template": "{text}"}, {"max_new_tokens": 3}):
         with pytest.raises(InputError, match=message):
             serve_command(**options)
 

@@ -26,6 +26,13 @@ def positive(game):
     return replace(game, N0=sign * game.N0, A=sign * game.A, B=sign * game.B, offset=offset)
 
 
+def without_weights(game):
+    """Remove all weights of the first head, whose value is then 0."""
+    heads = (np.arange(game.K) > 0).astype(float)
+    D = {name: getattr(game, name) * heads[:, None] for name in ("a", "b", "A", "B")}
+    return replace(game, D0=game.D0 * heads, N0=game.N0 * heads, **D)
+
+
 def several_heads(rng, d):
     """A game of two to six heads, peaked or with weights of any size."""
     seed, K = int(rng.integers(2**32)), int(rng.integers(2, 7))
@@ -79,6 +86,7 @@ KINDS = {
     "several heads of power ½": lambda rng, d: [
         replace(positive(several_heads(rng, d)[0]), power=0.5)
     ],
+    "a head without weights": lambda rng, d: [without_weights(several_heads(rng, d)[0])],
 }
 # There is no search for these, only bounds.
 BOUNDED = {"another power", "several heads of power ½"}

@@ -12,6 +12,7 @@ from limelight_reproduction.report import ReportRow, format_cell
 from limelight_reproduction.results import load_stored_results
 from limelight_reproduction.trust import DeepShares, trust_section
 
+_MAX_ROWS = 12  # of a table on the page
 # Both ends are positive: a dash before a minus sign would be hard to read.
 _INTERVAL = re.compile(r"\(([+]?[\d.]+%?) to ([+]?[\d.]+%?)\)")
 _INTRODUCTION = """\
@@ -40,35 +41,27 @@ pip install ./reproduction
 limelight reproduce --data DIR --output DIR --quick
 ```
 
-This command takes less than ten minutes on two cores. It measures everything that needs no GPU. It
-lists these parts before it starts. It writes a report like this page, with figures (PNG, SVG),
-tables (CSV) and `results.json`. The report marks the numbers that come from the stored results.
+This command takes less than ten minutes on two cores. It measures everything that needs no GPU, and
+writes a report like this page. The report marks the numbers that come from the stored results.
 
 Without `--quick` it takes as many texts as this page says (%(cpu)d minutes of measuring in the
 stored run, on one core of a busy machine). The deep networks and the seeds of the recipe need a GPU
-(`--device cuda`; %(gpu)d minutes on an H200). Without a GPU, their numbers come from the stored
-results. `--only figure-4` runs one experiment, and `--only figure-4.paper` one part of it. If you
-stop a run, the same command continues it.
+(`--device cuda`; %(gpu)d minutes on an H200). `--only figure-4` runs one experiment, and
+`--only figure-4.paper` one part of it. If you stop a run, the same command continues it.
 
-`DIR` contains IMDB's `train` and `test` files, as `limelight data imdb` writes them. SST-2 and AG
-News are read from `sst2` and `ag_news` beside `imdb`. Only the deep networks need them. Sentence
-pairs need SICK in `sick` and `--pair-model DIR`, a classifier of pairs in Hugging Face's format.
+`DIR` contains IMDB's `train` and `test` files, as `limelight data imdb` writes them, with SST-2, AG
+News and SICK in `sst2`, `ag_news` and `sick`. `limelight reproduce --help` lists the models that
+some parts need.
 
 The page has two models: *the paper's recipe* (seed 3 of `limelight train --recipe paper`; other
 seeds are measured for accuracy and for the error of Theorem 5.1) and *the shipped model*
 (`default`, the same architecture with regularization, one seed). The package includes the model of
-the paper's recipe in collapsed form: for every word, it has the numbers that the heads read, in
-float16. Predictions and explanations need no more. With `--paper-model` you can use another model
-from `limelight train --recipe paper`. The report names it, and contains no numbers of another
-model. Every number of the paper's recipe is measured on the included weights, except where several
-seeds are compared.
+the paper's recipe: for every word, it has the numbers that the heads read, in float16. Every number
+of the paper's recipe is measured on these weights, except where several seeds are compared.
 
 Sampled LIME is our `lime-sampled`: the draws, weights and regression of the `lime` package on the
 model's own tokens. Tests compare it with the package. As in the paper, the explained number is the
 output of the positive class, `scale="score"`. Only `judge` uses the log-odds.
-
-`python docs/reproduction.py` writes this page from
-`reproduction/src/limelight_reproduction/results.json`. A test fails when they differ.
 
 ## The article
 
@@ -76,11 +69,8 @@ output of the positive class, `scale="score"`. Only `judge` uses the log-odds.
 scripts/article
 ```
 
-This command builds `build/article/article.pdf` in a minute: ten pages in the form of a reproduction
-paper, with the claims in the authors' words, our findings, the names of the proofs, and related
-work. Its numbers come from the same results and from the benchmarks, and its figures are drawn
-again. Its last page lists the command of every number. `reproduction/article/README.md` describes
-how to change it.
+This command builds `build/article/article.pdf`, ten pages with the claims in the authors' words,
+our findings and related work. Its numbers come from the same results.
 """
 
 
@@ -146,14 +136,18 @@ def _format_table(table: Table) -> str:
     """Return a result table in Markdown."""
     lines = [table.columns, ["---"] * len(table.columns)]
     above: list[str] = []
-    for row in table.rows:
+    rows = table.rows if len(table.rows) <= _MAX_ROWS else table.rows[:_MAX_ROWS]
+    for row in rows:
         cells = [format_cell(cell, table.digits) for cell in row]
         # Labels that repeat the row above are left out, up to the first that differs.
         pairs = zip(cells, above, strict=False)
         repeated = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         lines.append([""] * repeated + cells[repeated:])
         above = cells
-    return _join_lines(lines)
+    text = _join_lines(lines)
+    if hidden := len(table.rows) - len(rows):
+        text += f"\n\nThe report has {hidden} more rows."
+    return text
 
 
 def _join_lines(lines: Sequence[Sequence[str]]) -> str:

@@ -1,7 +1,7 @@
 """``limelight explain`` and ``compare``."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,7 +22,7 @@ from limelight.cli.options import (
 )
 from limelight.cli.texts import TextResults
 from limelight.errors import InputError
-from limelight.explainers.preview import preview_explanation
+from limelight.explainers.explaining import preview_explanation
 from limelight.explainers.registry import SAMPLED_DEFAULT, find_method
 from limelight.models import Model
 from limelight.request import REQUEST_FIELDS, Request
@@ -77,7 +77,7 @@ def _shows_preview(form: str, options: ExplainOptions) -> bool:
 
 @wraps(api.explain)
 def _explain_after_preview(
-    model: Model, texts: Sequence[Any], method: None = None, **keywords: Any
+    model: Model, texts: list[Any], method: None = None, **keywords: Any
 ) -> Any:
     """Print a quick explanation if the default method is slow, and call ``explain``."""
     fields = [field.name for field in REQUEST_FIELDS if field.name in keywords]
@@ -87,7 +87,8 @@ def _explain_after_preview(
         label = find_method(SAMPLED_DEFAULT).label
         sentence = f"These are {preview.label} values, for a first look. {label} values follow."
         output_console().print(preview, "", sentence, "", sep="\n")
-    return api.explain(model, texts, method, **keywords)
+    inputs: Any = texts
+    return api.explain(model, inputs, method, **keywords)
 
 
 def _write_explanations(results: TextResults[Any], form: str, output: Path | None) -> None:

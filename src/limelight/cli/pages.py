@@ -66,8 +66,8 @@ def serve(
         Folder that "limelight learn" wrote for the model. The page shows its scores at once, and
         replaces them by sampled Shapley values.
     template
-        Language models: the prompt, with {text} in place of the text. The page shows the answer,
-        and which sentences led to it.
+        Language models: the prompt, with {text} in place of the text. Default: the chat template
+        of the model. The page then also takes documents and pasted chats.
     max_new_tokens
         Language models: the maximum number of tokens in an answer. Default: 64.
     device
@@ -75,8 +75,8 @@ def serve(
         there is one, otherwise the CPU.
     features
         Features that the page scores first: "words", "positions", "sentences", "paragraphs",
-        "lines", "tokens" or a function of yours as module:function. Default: words, sentences for
-        answers.
+        "lines", "tokens" or a function of yours as module:function. Default: words, and documents,
+        messages or sentences for answers.
     port
         Port of the server. Default: a free port.
     host
@@ -91,10 +91,9 @@ def serve(
     from limelight import serve as start_server  # raises an error if an extra is missing
 
     keywords: dict[str, Any] = {"template": template, "max_new_tokens": max_new_tokens}
-    if (not model and template is not None) or (template is None and max_new_tokens is not None):
+    if not model and (template, max_new_tokens) != (None, None):
         raise InputError(
-            "--max-new-tokens needs a language model with a template. Add --model FOLDER and "
-            "--template TEXT."
+            "--template and --max-new-tokens need a language model. Add --model FOLDER."
         )
     with start_server(
         [load(path, device=device, **keywords) for path in model] or None,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from limelight.data.conversations import read_conversation
+from limelight.data.conversations import is_conversation_list, read_conversation
 from limelight.data.files import Batch, Source, is_list, is_text, open_sources
 from limelight.data.labels import Labels, label_classes
 from limelight.errors import InputError, check_count
@@ -415,6 +415,12 @@ def open_data(
         If there are no such data or columns, or if the texts are not strings.
     """
     _check_input_columns(text=text, pair=pair, documents=documents, messages=messages)
+    if is_conversation_list(data):
+        cells = [
+            chat.cell if isinstance(chat, Conversation) else Conversation.from_messages(chat).cell
+            for chat in data
+        ]
+        data, messages = {"messages": cells}, "messages"
     files = open_sources(data)
     types = files[0].columns
     id = _find_column(_ID_NAMES, _index_by_lowercase(types)) if id is None else id

@@ -9,6 +9,15 @@ from limelight.text import Conversation
 from limelight.text.conversations import is_conversation_cell, is_message_list
 
 
+def is_conversation_list(data: Any) -> bool:
+    """Return whether data are a list of chats, and not of texts."""
+    return (
+        isinstance(data, list)
+        and bool(data)
+        and all(isinstance(chat, Conversation) or is_message_list(chat) for chat in data)
+    )
+
+
 def read_messages(cell: Any) -> Conversation:
     """Read the messages of a cell, which is a list or JSON, as a conversation.
 

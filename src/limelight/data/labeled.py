@@ -15,7 +15,7 @@ from limelight.data.files import data_files, read_text_file
 from limelight.data.labels import ClassLabels, Labels, label_classes, normalize_label
 from limelight.errors import InputError
 from limelight.shapes import Int
-from limelight.text import UserInput, join_pair
+from limelight.text import Conversation, UserInput, join_pair
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,8 @@ class LabeledTexts:
         digest = hashlib.sha256(self.labels.tobytes())
         for text in self.texts:
             # A zero between them: "ab", "c" and "a", "bc" are different data.
-            digest.update(join_pair(text)[0].encode("utf-8", "surrogatepass") + b"\0")
+            string = text.cell if isinstance(text, Conversation) else join_pair(text)[0]
+            digest.update(string.encode("utf-8", "surrogatepass") + b"\0")
         return digest.hexdigest()
 
 

@@ -9,7 +9,9 @@ from typing import Any
 from limelight import __version__
 from limelight.errors import DomainError, InputError, add_text_number
 from limelight.explainers.batch import Batch, advise_finer_features, read_batches
+from limelight.explainers.budget import time_calls
 from limelight.explainers.method import ConfiguredMethod
+from limelight.explainers.registry import configure_method, default_method, preview_method
 from limelight.models import Model
 from limelight.models.protocol import announce_calls, choose_batch_size
 from limelight.models.text_game import NO_BASE_VALUE
@@ -349,3 +351,41 @@ def read_single_text(
     prepared, request = prepare_model(model, request)
     (batch,) = stream_batches(prepared, as_list(text), request, check_size=check_size)
     return batch
+
+
+_PATIENCE = 2.0  # seconds; a sampled method that is done sooner needs no preview
+
+
+def preview_explanation(model: Model, texts: Sequence[Any], request: Request) -> Explanation | None:
+    """Explain a text by a quick method if the default method is sampled and slow.
+
+    Parameters
+    ----------
+    model, texts, request
+        The model, the texts and the options, as :func:`limelight.explain` takes them.
+
+    Returns
+    -------
+    The quick explanation of the only text. None if there are several texts, if the default method
+    takes less than about two seconds, or if the quick method is not defined for the text.
+    """
+    if len(texts) != 1:
+        return None
+    try:
+        model, request = prepare_model(model, request)
+        name = preview_method(model)
+        if name is None:
+            return None
+        (batch,) = stream_batches(model, texts, request)
+        sampled = configure_method(default_method(model), model, {})
+        if _estimate_seconds(sampled, batch) < _PATIENCE:
+            return None
+        return explain_batch(configure_method(name, model, {}), batch)[0]
+    except InputError:  # a preview is a favor: the explanation itself raises the error
+        return None
+
+
+def _estimate_seconds(method: ConfiguredMethod, batch: Batch) -> float:
+    """Estimate the time of a sampled method for the only input of a batch."""
+    seconds_per_call, _ = time_calls(_PATIENCE, batch.game())
+    return method.expected_calls(len(batch.features[0])) * seconds_per_call

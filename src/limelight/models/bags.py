@@ -164,11 +164,11 @@ class Bag:
             np.concatenate([getattr(entries, name) for entries in texts])
             for name in ("column", "value", "weight")
         )
-        D, N = np.zeros(n * (d + 1)), np.zeros((n * (d + 1), C))
-        # `D[place] +=` would add only once for a place that occurs twice.
-        np.add.at(D, place, weight)
-        np.add.at(N, place, entry_value[:, None] * self.weights[column])
-        D, N = D.reshape(n, d + 1), N.reshape(n, d + 1, C)
+        flat_D, flat_N = np.zeros(n * (d + 1)), np.zeros((n * (d + 1), C))
+        # `flat_D[place] +=` would add only once for a place that occurs twice.
+        np.add.at(flat_D, place, weight)
+        np.add.at(flat_N, place, entry_value[:, None] * self.weights[column])
+        D, N = flat_D.reshape(n, d + 1), flat_N.reshape(n, d + 1, C)
         error = np.array([self._rounding_bound(entries) for entries in texts])[:, :, None]
         # A sum over words is a quotient by 1, a term that is never removed.
         if self.norm is None:

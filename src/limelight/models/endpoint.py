@@ -211,7 +211,7 @@ class Endpoint:
     _: KW_ONLY
     model: str = ""
     template: Any = ""
-    tokenizer: str | os.PathLike[str] | None = None
+    tokenizer: Any = None
     key_variable: str | None = None
     per_token: bool = False
     max_new_tokens: int = 64

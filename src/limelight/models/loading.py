@@ -156,8 +156,9 @@ def load(
     ):
         # Absolute, because another process may have another current folder.
         source_path = str(Path(source_path).resolve())
-    # Another process needs the counts of the words, not the texts.
-    background = getattr(model, "background", None)
+    if isinstance(model, AttentionClassifier) and model.background is not None:
+        # Another process needs the counts of the words, not the texts.
+        background = model.background.words(model.vocabulary)
     _SOURCES[model] = ModelSource(source_path, device, prompt_options, background)
     return model
 

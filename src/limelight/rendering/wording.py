@@ -461,7 +461,7 @@ def base_sentence(e: Explanation) -> str:
 
 
 def prompt_sentence(result: TextFeatures) -> str:
-    """State the question or the prompt before an answer, and what replaces removed features.
+    """State the question or the prompt before an answer, and the replacement of features.
 
     For other results, return "". The text of a conversation is its prompt.
     """
@@ -725,7 +725,7 @@ EXACTNESS = {
 MODELS = {
     "hidden_states": "transformers that return hidden states",
     "tables": "AttentionClassifier",
-    "refilling": "AttentionClassifier with background texts, for replacement 'refill'",
+    "refilling": "AttentionClassifier, replacement 'refill'",
     "exact_game": "AttentionClassifier and linear bag-of-words models",
     "attention": "models that return attention weights",
     "attention_only": "models in which only attention mixes tokens",

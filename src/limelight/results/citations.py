@@ -162,10 +162,18 @@ def find_citations(
     Raises
     ------
     InputError
-        If no answer is explained, if scores have no sign, or if a number is out of range.
+        If no answer is explained, if scores have no sign, if the number of draws depends on the
+        scores, or if a number is out of range.
     """
     check_confidence(confidence, threshold)
     _check_explanations(explanations)
+    for name in ("until", "tolerance"):
+        # Draws that stop at a good moment make every limit too high.
+        if any(e.stderr is not None and e.settings.get(name) is not None for e in explanations):
+            raise InputError(
+                f"citations need a number of draws that does not depend on the scores, but {name}= "
+                f"stops them. Explain the answer without {name}."
+            )
     # Bonferroni: the errors of several statements come from the same masks, so they may depend on
     # each other in any way.
     level = (1 - confidence) / max(1, sum(len(e) for e in explanations))

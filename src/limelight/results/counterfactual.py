@@ -105,7 +105,7 @@ class Counterfactual(TextFeatures, EqualByFields, HtmlMixin, TableMixin, JsonMix
             change = "no removal changes it"
         elif self.size is not None:
             change = f"{self.predicted_class_after!r} without {words or 'any removal'}"
-        text = truncate_line(self.text, 40)
+        text = truncate_line(self.short_text, 40)
         return f"<Counterfactual of {text!r}: {self.predicted_class!r}, {change}>"
 
     @property

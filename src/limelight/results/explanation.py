@@ -182,6 +182,11 @@ class TextFeatures:
     settings: Mapping[str, Any]
 
     @property
+    def short_text(self) -> str:
+        """The text, or the question of a conversation, whose text is a prompt."""
+        return getattr(self.query, "question", "") or self.text
+
+    @property
     def feature_kind(self) -> str:
         """The kind of the features: "words", "sentences", a splitter as module:name, …"""
         return str(self.settings.get("features", "words"))
@@ -413,7 +418,7 @@ class Explanation(
         )
         return (
             f"<Explanation {self.method} for {truncate_line(self.target_phrase, 40)!r} of "
-            f"{truncate_line(self.text, 40)!r}: {len(self)} features, {strongest}>"
+            f"{truncate_line(self.short_text, 40)!r}: {len(self)} features, {strongest}>"
         )
 
     @property

@@ -1,6 +1,7 @@
 """The texts of a run as a table of sortable columns, one row per text."""
 
 import itertools
+import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,8 @@ def text_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -
 def _shard_columns(tables: Database, run: "Run", texts: range) -> pa.Table:
     """Return the columns of one shard."""
     stored = f"(SELECT * FROM rows WHERE row >= {texts.start} AND row < {texts.stop})"
-    rows = tables.table(f"""SELECT n, row, id, text, label, predicted, labeled, confidence, target,
-        against FROM {stored} ORDER BY n""")
+    rows = tables.table(f"""SELECT n, row, id, text, query, label, predicted, labeled, confidence,
+        target, against FROM {stored} ORDER BY n""")
     words = tables.table(f"SELECT n, score FROM ({entries_sql(run.record, stored)}) ORDER BY entry")
     # Both tables are in the order of n.
     row_of_word = np.searchsorted(np.asarray(rows["n"]), np.asarray(words["n"]))
@@ -66,7 +67,13 @@ def _shard_columns(tables: Database, run: "Run", texts: range) -> pa.Table:
     # The first row of each text stands for it: that of the first method and class.
     row, first = np.unique(np.asarray(rows["row"]), return_index=True)
     first_rows = rows.take(pa.array(first))
-    openings = [truncate_line(text or "", OPENING) for text in first_rows["text"].to_pylist()]
+    texts_and_queries = zip(
+        first_rows["text"].to_pylist(), first_rows["query"].to_pylist(), strict=True
+    )
+    openings = [
+        truncate_line(_opening_text(text or "", query), OPENING)
+        for text, query in texts_and_queries
+    ]
     return pa.table(
         {
             "row": row,
@@ -80,6 +87,18 @@ def _shard_columns(tables: Database, run: "Run", texts: range) -> pa.Table:
             "disagreement": _disagreement(rows, ranks, row),
         }
     )
+
+
+def _opening_text(text: str, query: str | None) -> str:
+    """Return the question of a chat, because all prompts may begin with the same words."""
+    if not query or '"question"' not in query:
+        return text
+    try:
+        values = json.loads(query)
+    except ValueError:  # of a shard that another program wrote
+        return text
+    question = values.get("question") if isinstance(values, dict) else None
+    return question if isinstance(question, str) else text
 
 
 def _disagreement(

@@ -382,7 +382,7 @@ def explain_data(
     data
         The path of a .parquet, .csv, .tsv or .jsonl file (the last three also .gz), a list of
         them, a folder of them, or a table in memory: {"text": [...]}, an Arrow table, a pandas or
-        polars frame, a ``datasets.Dataset``, or a list of texts or of pairs.
+        polars frame, a ``datasets.Dataset``, or a list of texts, of pairs or of chats.
     method
         A method or a list of methods, which share computations on each text; by default the
         method of :func:`limelight.explain`.

@@ -22,8 +22,12 @@ from limelight.errors import InputError
 from limelight.explainers.explaining import texts_per_batch
 from limelight.explainers.learned import LEARNED, LearnedMethod
 from limelight.explainers.method import select_implementation
-from limelight.explainers.preview import preview_method
-from limelight.explainers.registry import METHODS, default_method, exactness_for_model
+from limelight.explainers.registry import (
+    METHODS,
+    default_method,
+    exactness_for_model,
+    preview_method,
+)
 from limelight.models import Model, resolve_replacement
 from limelight.models.protocol import query_kind
 from limelight.models.queries import feature_names

@@ -96,13 +96,13 @@ class Document:
         InputError
             If ``value`` is no document.
         """
-        known: Mapping[str, Any]
+        fields: Mapping[str, Any]
         if isinstance(value, Document):
             return value
         if isinstance(value, str):
-            known = {"text": value}
+            fields = {"text": value}
         elif isinstance(value, Mapping):
-            known = value
+            fields = value
             for name in value:
                 if name not in ("id", "title", "text"):
                     message = unknown_name_message("key", str(name), ("id", "title", "text"))
@@ -110,21 +110,21 @@ class Document:
         elif hasattr(value, "page_content"):
             metadata = getattr(value, "metadata", None) or {}
             identifier = getattr(value, "id", None) or metadata.get("id") or metadata.get("source")
-            known = {
+            fields = {
                 "text": value.page_content,
                 "title": metadata.get("title"),
                 "id": identifier,
             }
         else:
-            known = {}
-        text = known.get("text")
+            fields = {}
+        text = fields.get("text")
         if not isinstance(text, str) or not text.strip():
             raise InputError(
                 f"document {number} must be a text, or have one with words as 'text', not "
                 f"{short_repr(value)}."
             )
-        title = "" if known.get("title") is None else str(known["title"])
-        identifier = known.get("id")
+        title = "" if fields.get("title") is None else str(fields["title"])
+        identifier = fields.get("id")
         name = str(identifier) if identifier is not None else title or f"document {number}"
         return Document(name, text, title)
 

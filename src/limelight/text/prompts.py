@@ -290,10 +290,11 @@ def _find_content(
             "unchanged. Change the message, or use a tokenizer with another chat template."
         )
     start, end = span
-    written = text[start:end]
-    if not written.strip():
+    inner_text = text[start:end]
+    if not inner_text.strip():
         return start, start
-    return start + len(written) - len(written.lstrip()), end - len(written) + len(written.rstrip())
+    start += len(inner_text) - len(inner_text.lstrip())
+    return start, start + len(inner_text.strip())
 
 
 def _changed_span(
@@ -327,11 +328,12 @@ def _write_reply(
         ending = write_chat([*messages, Message("assistant", _PROBE)], False)
     except InputError:
         complete = ending = ""
-    written = complete[len(text) :] if complete.startswith(text) else ""
+    written_text = complete[len(text) :] if complete.startswith(text) else ""
     tail = ending.rpartition(_PROBE)[2]
     names = [call["function"]["name"] for call in reply.calls]
-    if written and tail and written.endswith(tail) and all(name in written for name in names):
-        return written.removesuffix(tail).strip()
+    has_calls = bool(written_text) and all(name in written_text for name in names)
+    if has_calls and tail and written_text.endswith(tail):
+        return written_text.removesuffix(tail).strip()
     return _calls_in_content(reply).content
 
 

@@ -56,7 +56,7 @@ from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import draw_orders, evaluate_orders
 from limelight.shapes import Bool, Float
-from limelight.text import QueriedText, feature_noun, join_pair, pluralize
+from limelight.text import SIDES, Conversation, QueriedText, feature_noun, join_pair, pluralize
 from limelight.threads import cached_property
 from limelight.training.fitting import HELD_OUT_SHARE, Examples, HeldOut, fit_examples
 from limelight.training.state import make_writable_folder
@@ -263,7 +263,14 @@ def _learn_from_explanations(
 
     kinds = {value_kind(e) for e in by_text.values()}
     protect_span = "True" if any(e.query is not None for e in by_text.values()) else "None"
-    settings = (request.features, resolve_replacement(model, "auto"), "[]", protect_span)
+    features = request.features
+    if features == "auto":  # explanations of answers name the features of their input
+        features = next((str(e.settings.get("features")) for e in by_text.values()), "sentences")
+    if any(part.role not in SIDES for e in by_text.values() for part in e.parts):
+        raise InputError(
+            "learn cannot read conversations from explanations. Give it the conversations."
+        )
+    settings = (features, resolve_replacement(model, "auto"), "[]", protect_span)
     default_kinds = [
         (name, None, request.scale, model.fingerprint, False, *settings) for name in model.classes
     ]
@@ -423,7 +430,11 @@ def _fit_plan(
 def _text_identity(text: Any) -> Any:
     """Return JSON that differs for different texts and for different queries of one text."""
     queried = QueriedText.attach(text)
-    return [*join_pair(queried.text), queried.cell] if queried.cell else join_pair(queried.text)
+    if isinstance(queried.text, Conversation):
+        return [queried.text.cell, [], queried.cell]
+    joined, parts = join_pair(queried.text)
+    spans = [part.span for part in parts]
+    return [joined, spans, queried.cell] if queried.cell else [joined, spans]
 
 
 def _draw_all_values(

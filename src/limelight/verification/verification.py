@@ -299,7 +299,7 @@ def _mean_refilled_values(batch: Batch, keep: Bool[np.ndarray, "n d"]) -> Float[
     u = np.einsum("c,ckt->kt", weights, arrays.u[0])
     word_value = np.einsum("nck,c->nk", tables.word_value[background.ids], weights)
     position_value = np.einsum("tck,c->tk", tables.position_value[positions], weights)
-    total = np.zeros(len(keep))
+    total, probability = np.zeros(len(keep)), background.probability
     is_kept = keep[:, features[positions]].astype(float)
     for k in range(len(u)):
         logits = tables.word_logit[background.ids, k, None] + tables.position_logit[positions, k]
@@ -310,7 +310,7 @@ def _mean_refilled_values(batch: Batch, keep: Bool[np.ndarray, "n d"]) -> Float[
         least = D0 + np.minimum(g[positions], b.min(axis=0)).sum()
         low, high = np.log(1e-13 / (D0 + len(positions) + len(fixed))), np.log(50 / least)
         for lam in np.exp(np.arange(low, high, _LOG_STEP)):
-            tilt = background.probability[:, None] * np.exp(-lam * b)
+            tilt = probability[:, None] * np.exp(-lam * b)
             factor = tilt.sum(axis=0)
             mean = (tilt * b * values).sum(axis=0) / np.maximum(factor, 1e-300)
             text = g[positions]

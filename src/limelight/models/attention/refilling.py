@@ -32,20 +32,25 @@ class Background:
     ----------
     ids
         Rows of the vocabulary, each once.
-    probability
-        The probability of each.
+    weights
+        The weight of each, such as its number of occurrences.
     """
 
     ids: Int[np.ndarray, " n"]
-    probability: Float[np.ndarray, " n"]
+    weights: Float[np.ndarray, " n"]
+
+    def __post_init__(self) -> None:
+        for array in (self.ids, self.weights):
+            array.setflags(write=False)  # the fingerprint of a model depends on them
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only array becomes writable when it is pickled.
-        return type(self), (self.ids, self.probability)
+        return type(self), (self.ids, self.weights)
 
-    def __post_init__(self) -> None:
-        for array in (self.ids, self.probability):
-            array.setflags(write=False)  # the fingerprint of a model depends on them
+    @property
+    def probability(self) -> Float[np.ndarray, " n"]:
+        """The probability of each word."""
+        return self.weights / self.weights.sum()
 
     @property
     def digest(self) -> str:
@@ -53,6 +58,11 @@ class Background:
         digest = hashlib.sha256(self.ids.astype("<i8").tobytes())
         digest.update(self.probability.astype("<f8").tobytes())
         return digest.hexdigest()
+
+    def words(self, vocabulary: Vocabulary) -> dict[str, float]:
+        """Return the weight of each word, from which another process makes the background."""
+        pairs = zip(self.ids.tolist(), self.weights.tolist(), strict=True)
+        return {vocabulary.words[i]: weight for i, weight in pairs}
 
 
 def make_background(texts: Any, vocabulary: Vocabulary) -> Background:
@@ -70,8 +80,6 @@ def make_background(texts: Any, vocabulary: Vocabulary) -> Background:
     InputError
         If there is no word, or a weight is not positive and finite.
     """
-    if isinstance(texts, Background):
-        return texts
     if isinstance(texts, Mapping):
         words, weights = list(texts), list(texts.values())
         if not all(isinstance(word, str) for word in words):
@@ -100,7 +108,7 @@ def make_background(texts: Any, vocabulary: Vocabulary) -> Background:
         raise InputError("background has no words. Give at least one text with a word.")
     counts = np.bincount(vocabulary.encode(words), np.array(weights, dtype=np.float64))
     ids = np.flatnonzero(counts)
-    return Background(ids, counts[ids] / counts.sum())
+    return Background(ids, counts[ids])
 
 
 class WordNodeCache:
@@ -119,7 +127,7 @@ class WordNodeCache:
         return self._logit.max(axis=0)
 
     @property
-    def spread(self) -> Float[np.ndarray, " K"]:
+    def logit_range(self) -> Float[np.ndarray, " K"]:
         """The largest distance of two logits of words of the background, for each head."""
         return self._logit.max(axis=0) - self._logit.min(axis=0)
 
@@ -185,7 +193,7 @@ def make_refill_game(
     errors = inputs.model.table_errors.for_texts(word_nodes.possible_ids(inputs.ids))
     # A weight of a refill is a product of two exponentials, each of a rounded difference.
     rounded = np.abs(word_nodes.top) + np.abs(top[:, 0]) + np.abs(refill_logit).max(axis=1)
-    errors = errors._replace(logit=errors.logit + 4 * ROUNDING * (rounded + word_nodes.spread))
+    errors = errors._replace(logit=errors.logit + 4 * ROUNDING * (rounded + word_nodes.logit_range))
     output_errors = errors.output_errors(2 * logit.shape[1], smallest[None])[0]
     return RefillGame(
         D0=a[:, -1],

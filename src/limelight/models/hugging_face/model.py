@@ -421,7 +421,9 @@ class HuggingFace:
         tokenizer: PromptTokenizer = self.tokenizer
         conversation = text
         if isinstance(text, str) and tokenizer.writes_chats:
-            conversation = Conversation((Message("user", validate_text(text)),))
+            if not validate_text(text).strip():
+                raise InputError("the text has no words. Give at least one word.")
+            conversation = Conversation((Message("user", text),))
         if not isinstance(conversation, Conversation):
             return tokenizer, None
         prompt = tokenizer.write_conversation(conversation)

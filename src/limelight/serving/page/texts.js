@@ -117,6 +117,12 @@ function showFilters() {
     makeElement("label", {}, `with the ${data.noun}`, word));
 }
 
+// What someone would type to explain the same text again. Chats, documents and pairs give null.
+function typedText({ text, parts, query }) {
+  if (!parts) return text;
+  return parts.length === 1 && parts[0].role === "user" && query?.question ? query.question : null;
+}
+
 // Show one text with the explanations of all methods of the run.
 async function openText(position, { scroll = true } = {}) {
   const row = data.columns.row[position], section = findById("text");
@@ -142,7 +148,8 @@ async function openText(position, { scroll = true } = {}) {
     const numbers = explanations.filter((e) => e.features.length > feature).map((e) => `${methodLabel(e)} ${formatScore(e, feature)}`);
     readout.replaceChildren(makeElement("b", {}, visibleText(featureName(target.explanation, feature))), `: ${numbers.join(" · ")}`);
   });
-  const links = facts.has_models && !drawings[""] ? [makeElement("a", { href: `./#${new URLSearchParams({ text: explanations[0].text, ...(explanations[0].query?.span ? { at: explanations[0].query.span.join(":") } : {}) })}` }, "Open in “Type and see”")] : [];
+  const typed = typedText(explanations[0]);
+  const links = facts.has_models && !drawings[""] && typed !== null ? [makeElement("a", { href: `./#${new URLSearchParams({ text: typed, ...(explanations[0].query?.span ? { at: explanations[0].query.span.join(":") } : {}) })}` }, "Open in “Type and see”")] : [];
   section.hidden = false;
   section.replaceChildren(makeElement("h2", {}, `Text ${data.columns.id[position]}`),
     makeElement("p", { class: "opening" }, ...openingNodes(opening), labelText === null ? "" : ` The label is “${data.columns.label[position] < 0 ? labelText : data.classes[data.columns.label[position]]}”.`, " ", ...links),
