@@ -18,7 +18,7 @@ SECTION = re.compile(r"(?<=^## Settings\n)(.*?)(?=^## )", re.MULTILINE | re.DOTA
 
 def section(method: Method) -> str:
     """Return what a page says under "Settings": the implementations, and one table of settings."""
-    implementations = method.implementations
+    implementations = _described(method)
     lines = [
         f"{number}. {_models(method, implementation)}: {EXACTNESS[implementation.exactness]}."
         for number, implementation in enumerate(implementations, start=1)
@@ -27,7 +27,14 @@ def section(method: Method) -> str:
         lines = [lines[0].removeprefix("1. ")]
     if implementations[-1].needs is not None:
         lines += ["", "Other models raise `InputError`."]
+    if len(implementations) < len(method.implementations):
+        lines += ["", 'With `replacement="refill"`, scores are [exact](../theorems/refilling.md).']
     return "\n".join([*lines, "", *_table(method), ""]) + "\n"
+
+
+def _described(method: Method) -> list[Implementation]:
+    """Return the implementations in the table: refills have the settings of the exact one."""
+    return [used for used in method.implementations if used.needs != "refilling"]
 
 
 def _models(method: Method, implementation: Implementation) -> str:
@@ -40,13 +47,13 @@ def _models(method: Method, implementation: Implementation) -> str:
 def _table(method: Method) -> list[str]:
     """Return the rows of the table. A default is a dash where the setting does not exist."""
     rows: dict[tuple[str, str], dict[int, str]] = {}
-    for column, implementation in enumerate(method.implementations):
+    for column, implementation in enumerate(_described(method)):
         defaults = {**setting_defaults(method), **implementation.defaults}
         for name, meaning in implementation.settings.items():
             rows.setdefault((name, meaning), {})[column] = f"`{defaults[name]!r}`"
     if not rows:
         return ["There are no settings."]
-    columns = range(len(method.implementations))
+    columns = range(len(_described(method)))
     titles = ["default"] if len(columns) == 1 else [f"({column + 1})" for column in columns]
 
     def row(name: str, meaning: str, values: dict[int, str]) -> str:
