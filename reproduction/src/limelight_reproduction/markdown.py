@@ -12,7 +12,6 @@ from limelight_reproduction.report import ReportRow, format_cell
 from limelight_reproduction.results import load_stored_results
 from limelight_reproduction.trust import DeepShares, trust_section
 
-_MAX_ROWS = 12  # of a table on the page
 # Both ends are positive: a dash before a minus sign would be hard to read.
 _INTERVAL = re.compile(r"\(([+]?[\d.]+%?) to ([+]?[\d.]+%?)\)")
 _INTRODUCTION = """\
@@ -136,18 +135,14 @@ def _format_table(table: Table) -> str:
     """Return a result table in Markdown."""
     lines = [table.columns, ["---"] * len(table.columns)]
     above: list[str] = []
-    rows = table.rows if len(table.rows) <= _MAX_ROWS else table.rows[:_MAX_ROWS]
-    for row in rows:
+    for row in table.rows:
         cells = [format_cell(cell, table.digits) for cell in row]
         # Labels that repeat the row above are left out, up to the first that differs.
         pairs = zip(cells, above, strict=False)
         repeated = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         lines.append([""] * repeated + cells[repeated:])
         above = cells
-    text = _join_lines(lines)
-    if hidden := len(table.rows) - len(rows):
-        text += f"\n\nThe report has {hidden} more rows."
-    return text
+    return _join_lines(lines)
 
 
 def _join_lines(lines: Sequence[Sequence[str]]) -> str:

@@ -279,7 +279,7 @@ def _explain_by_refilled_limit(settings: "Lime", batch: Batch) -> list[Attributi
             bandwidth=_BANDWIDTH,
             penalty="the ridge penalty per sample",
             rows="number of samples to which the full text is added, as in `lime`",
-            replacement="the replacement of a removed word. Only the default has exact scores",
+            replacement="the replacement. Only the default and 'refill' have exact scores",
             fit="also compute the R² of the linear fit, which takes longer",
         ),
         refill_implementation(
@@ -288,7 +288,7 @@ def _explain_by_refilled_limit(settings: "Lime", batch: Batch) -> list[Attributi
             bandwidth=_BANDWIDTH,
             penalty="the ridge penalty per sample",
             rows="number of samples to which the full text is added, as in `lime`",
-            replacement="the replacement of a removed word. Only the default has exact scores",
+            replacement="the replacement. Only the default and 'refill' have exact scores",
         ),
         sampled_implementation(
             explain_by_regression,

@@ -103,7 +103,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         ),
         verdicts=[
             Verdict(
-                claim="Does the sign of a score depend on UNK? (comment 5 (iv), our question)",
+                claim="Do signs depend on UNK, as comment 5 (iv) warns? (our question)",
                 holds=f"{judge_signs(paper['signs'])}; shipped model: "
                 f"{judge_signs(shipped['signs'])}",
                 number=f"{share} of the signs of Shapley values change; shipped model "
