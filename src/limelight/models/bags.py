@@ -164,11 +164,11 @@ class Bag:
             np.concatenate([getattr(entries, name) for entries in texts])
             for name in ("column", "value", "weight")
         )
-        D, N = np.zeros(n * (d + 1)), np.zeros((n * (d + 1), C))
-        # `D[place] +=` would add only once for a place that occurs twice.
-        np.add.at(D, place, weight)
-        np.add.at(N, place, entry_value[:, None] * self.weights[column])
-        D, N = D.reshape(n, d + 1), N.reshape(n, d + 1, C)
+        places_D, places_N = np.zeros(n * (d + 1)), np.zeros((n * (d + 1), C))
+        # `places_D[place] +=` would add only once for a place that occurs twice.
+        np.add.at(places_D, place, weight)
+        np.add.at(places_N, place, entry_value[:, None] * self.weights[column])
+        D, N = places_D.reshape(n, d + 1), places_N.reshape(n, d + 1, C)
         error = np.array([self._rounding_bound(entries) for entries in texts])[:, :, None]
         # A sum over words is a quotient by 1, a term that is never removed.
         if self.norm is None:
