@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from test_next_token import language_model
 
 import limelight
 from limelight.models.hugging_face import forward
@@ -72,6 +73,21 @@ def test_loading_calls_a_network_once(folder, monkeypatch):
     calls = count_calls(monkeypatch)
     limelight.load(folder)
     assert len(calls) == 1
+
+
+def test_the_trial_of_shared_prefixes_is_remembered(tmp_path, checks, monkeypatch):
+    network, tokenizer = language_model("gpt2")
+    network.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    counts, calls = [], count_calls(monkeypatch)
+    for _ in range(2):
+        model = limelight.load(tmp_path / "model", template="the film is good : {text} it is")
+        calls.clear()
+        assert model.check.warnings == ()
+        counts.append(len(calls))
+        assert model.network.shares_prefix
+    assert counts[0] > 4
+    assert counts[1] == 0
 
 
 def test_results_are_those_without_a_memory(folder, checks, monkeypatch):

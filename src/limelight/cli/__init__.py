@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError, Parameter, UnknownCommandError, UnknownOptionError
 
 from limelight import __version__
-from limelight.cli import plugins
 from limelight.cli.console import print_stderr, received_signals
 from limelight.errors import InputError, unknown_name_message
 
@@ -181,9 +180,14 @@ def _add_plugins(arguments: Sequence[str]) -> None:
     """Add the commands of installed packages, unless the arguments name a command of limelight."""
     # Otherwise they are not needed, and searching all installed packages is slow.
     name = arguments[0] if arguments else "--help"
+    if name in COMMANDS or (name.startswith("-") and name not in app.help_flags):
+        return
+    # Imported here: the standard library's reader of metadata takes a twentieth of a command.
+    from limelight.cli import plugins
+
     if name in app.help_flags:
         plugins.add_every_command(app)
-    elif name not in COMMANDS and not name.startswith("-"):
+    else:
         plugins.add_command(app, name)
 
 
@@ -256,6 +260,8 @@ def _shorten_number(match: re.Match[str]) -> str:
 def _describe_error(error: Exception) -> str:
     """Return the message of an error as a sentence."""
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
+        from limelight.cli import plugins
+
         # `installed_commands` reads the names without importing the commands.
         names = [*COMMANDS, *plugins.installed_commands()]
         return unknown_name_message("command", error.unused_tokens[0], names)

@@ -188,13 +188,17 @@ def exact_attributions(
         head_solutions = (solve(select_heads(games, slice(i, i + 1))) for i in range(games.K))
         head_scores = np.stack([host_array(head.scores)[:, 0] for head in head_solutions])
     scores, bounds = host_array(solution.scores), host_array(solution.bound)
+    # One copy from a device for all inputs: each copy waits for the device.
+    intercepts = intercept_bounds = None
+    if hasattr(solution, "intercept"):
+        intercepts = host_array(solution.intercept)
+        intercept_bounds = host_array(solution.intercept_bound)
     attributions = []
     for i, features in enumerate(batch.features):
         d, fields = len(features.strings), dict[str, Any]()
-        if hasattr(solution, "intercept"):
-            fields["intercept"] = float(solution.intercept[i, 0])
-            intercept_bound = float(solution.intercept_bound[i, 0])
-            fields["diagnostics"] = {"intercept_bound": intercept_bound}
+        if intercepts is not None and intercept_bounds is not None:
+            fields["intercept"] = float(intercepts[i, 0])
+            fields["diagnostics"] = {"intercept_bound": float(intercept_bounds[i, 0])}
         attributions.append(
             Attribution(
                 scores=scores[i, 0, :d],

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 
@@ -211,7 +210,7 @@ def lower_limits(
 
 def lower_limits_by_errors(scores: PerFeature, stderr: PerFeature, *, level: float) -> PerFeature:
     """Return a lower limit of each score if all errors are normal."""
-    return scores - NormalDist().inv_cdf(1 - level) * stderr
+    return scores - normal_quantile(1 - level) * stderr
 
 
 def exact_lower_limits(
@@ -276,7 +275,7 @@ def certify_tops_by_errors(
     d = len(scores)
     if d < 2:
         return ()
-    width = NormalDist().inv_cdf(1 - level / (2 * d)) * stderr
+    width = normal_quantile(1 - level / (2 * d)) * stderr
     return separated_tops(np.abs(scores), width)
 
 
@@ -301,6 +300,14 @@ def separated_tops(sizes: PerFeature, width: PerFeature) -> TopSizes:
     return tuple((1 + np.flatnonzero(lowest > highest)).tolist())
 
 
+def normal_quantile(probability: float) -> float:
+    """Return the quantile of the standard normal distribution."""
+    # Imported here: it compiles patterns for fractions, which takes a hundredth of a command.
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(probability)
+
+
 def t_quantile(level: float, degrees: Float[np.ndarray, "*k"]) -> Float[np.ndarray, "*k"]:
     """Return the number that Student's t exceeds with the probability ``level``. Domain: ν ≥ 1."""
     inverses, quantiles = _t_quantiles(level)
@@ -311,7 +318,7 @@ def t_quantile(level: float, degrees: Float[np.ndarray, "*k"]) -> Float[np.ndarr
 @lru_cache(maxsize=64)
 def _t_quantiles(level: float) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """Return 1/ν in increasing order, and the quantile of Student's t for each of them."""
-    quantiles = [NormalDist().inv_cdf(1 - level)]
+    quantiles = [normal_quantile(1 - level)]
     for degrees in reversed(_DEGREES):
         low, high = 0.0, quantiles[-1]
         while _t_tail(high, degrees) > level:

@@ -11,13 +11,13 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 import transformers
 
-from limelight import __version__
 from limelight.errors import InputError
 from limelight.files import parse_json, read_bounded_bytes, write_atomically
 from limelight.models.hugging_face.forward import network_name, weights_stamp
@@ -70,7 +70,7 @@ class CheckMemory:
         is_cuda = device.type == "cuda"
         origin = {
             "format": _FORMAT,
-            "limelight": __version__,
+            "code": _code_digest(),
             "torch": torch.__version__,
             "transformers": transformers.__version__,
             "device": torch.cuda.get_device_name(device) if is_cuda else device.type,
@@ -94,6 +94,13 @@ def cache_folder() -> Path | None:
         return Path.home() / ".cache" / "limelight"
     except RuntimeError:  # there is no home
         return None
+
+
+@cache
+def _code_digest() -> str:
+    """Return the SHA-256 of the modules beside this one, which check networks."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _structure_stamp(network: Any) -> tuple[Any, ...]:

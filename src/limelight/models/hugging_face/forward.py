@@ -465,6 +465,7 @@ class NetworkFingerprint:
         self._network, self._tokenizer = network, tokenizer
         self._stamp: tuple[Any, ...] = ()
         self._weights = self._tokenizer_json = b""
+        self._config_text, self._config_state = "", dict[str, Any]()
 
     def __call__(self) -> str:
         """Return the fingerprint."""
@@ -474,6 +475,15 @@ class NetworkFingerprint:
             self._weights, self._stamp = _weights_digest(tensors), stamp
         if not self._tokenizer_json:
             self._tokenizer_json = encode_tokenizer(self._tokenizer)
+        # Transformers takes milliseconds to write a configuration, which seldom changes.
+        state = vars(self._network.config)
+        if state != self._config_state:
+            self._config_text, self._config_state = self._describe_config(), copy.deepcopy(state)
+        text = self._config_text
+        return hashlib.sha256(text.encode() + self._tokenizer_json + self._weights).hexdigest()
+
+    def _describe_config(self) -> str:
+        """Return the configuration of the network as JSON, with the name of its class."""
         # The configuration names the class only if the network was saved before.
         saved = {"architectures": [network_name(self._network)]}
         settings = self._network.config.to_diff_dict()
@@ -483,8 +493,7 @@ class NetworkFingerprint:
             **_disabled_defaults(self._network.config, settings),
         }
         name = getattr(self._network, "fingerprint_name", type(self._network).__name__)
-        text = json.dumps([name, config], sort_keys=True, default=str)
-        return hashlib.sha256(text.encode() + self._tokenizer_json + self._weights).hexdigest()
+        return json.dumps([name, config], sort_keys=True, default=str)
 
 
 def encode_tokenizer(tokenizer: Any) -> bytes:

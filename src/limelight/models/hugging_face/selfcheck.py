@@ -169,7 +169,7 @@ class NetworkCheck:
     def _stability(self) -> Mapping[str, Any]:
         """The noise of the outputs, if any, and whether texts need equal lengths."""
         kinds = {"noise": float | None, "needs_equal_lengths": bool}
-        if hasattr(self._network, "shares_prefix"):
+        if hasattr(type(self._network), "shares_prefix"):  # of the object, it would be computed
             self._network.shares_prefix = self._memory.recall(
                 "shares prefix", lambda: self._network.shares_prefix, bool
             )
