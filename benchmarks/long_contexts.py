@@ -1,7 +1,7 @@
 """Time of explaining an answer whose prompt fills the window of a model: 60 documents, 8,000 tokens.
 
-python benchmarks/long_contexts.py --pack TEXTS.json --model FOLDER        documents from IMDB
-python benchmarks/long_contexts.py --model FOLDER --texts TEXTS.json [--device cuda]
+python benchmarks/long_contexts.py --model FOLDER --pack TEXTS.json     documents from IMDB
+python benchmarks/long_contexts.py --model FOLDER --texts TEXTS.json --device cuda
 
 FOLDER holds SmolLM2-135M-Instruct, as in `answers.py`. Its window is 8,192 tokens. Times are wall
 times of `explain`, without loading the model. There is no target for a time. The answer is given.
