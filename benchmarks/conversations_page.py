@@ -52,8 +52,9 @@ def injections_table() -> str:
         f"{cases} conversations of AgentDojo with a malicious tool call, explained with "
         f"SmolLM2-135M-Instruct. {value['token cases']:.0f} of them have scores of sentences and "
         "tokens. The last three columns compare the score of tools minus user and system with "
-        "conversations without injection, at the conformal threshold for α = 0.1. Each method misses "
-        f"about half of the injections.\n\n{write_table(rows)}\n\n{measured_with('injections')}{note}"
+        "conversations without injection, at the conformal threshold for α = 0.1. Each method "
+        f"misses about half of the injections.\n\n{write_table(rows)}\n\n"
+        f"{measured_with('injections')}{note}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Time of explaining an answer whose prompt fills the window of a model: 60 documents, 8,000 tokens.
+"""Time of explaining an answer to 60 documents of 8,000 tokens, which fill a model's window.
 
 python benchmarks/long_contexts.py --model FOLDER --pack TEXTS.json     documents from IMDB
 python benchmarks/long_contexts.py --model FOLDER --texts TEXTS.json --device cuda
