@@ -130,7 +130,7 @@ def explain_answers(arguments: argparse.Namespace) -> None:
         rows.append(explain_answer(model, cases[number], *answers[number]))
         if len(rows) % 20 == 1:
             print(f"{len(rows)} questions, {time.monotonic() - start:.0f} s", flush=True)
-    found = {"stamp": STAMP, "device": arguments.device, "rows": rows}
+    found = {"stamp": STAMP, "device": device_name(arguments.device), "rows": rows}
     arguments.rows[0].write_text(json.dumps(found))
 
 
@@ -271,6 +271,11 @@ def measures(rows: Sequence[dict[str, Any]]) -> Iterator[Measure]:
                     note = f"± {width:.3f}"
                     yield Measure(id=label, what=label, value=float(value), note=note, **limit)
     yield Measure(id="behind", what="columns behind context-cite, of 24", value=behind, below=0.5)
+
+
+def device_name(device: str) -> str:
+    """Return the name of a GPU, or the device."""
+    return torch.cuda.get_device_name() if device.startswith("cuda") else device
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import limelight
 from limelight import Explanation
@@ -94,7 +95,7 @@ def explain_cases(arguments: argparse.Namespace) -> None:
             print(f"{number}: {error}", flush=True)
         if len(rows) % 20 == 1:
             print(f"{len(rows)} cases, {time.monotonic() - start:.0f} s", flush=True)
-    found = {"stamp": STAMP, "device": arguments.device, "cases": rows}
+    found = {"stamp": STAMP, "device": device_name(arguments.device), "cases": rows}
     arguments.rows[0].write_text(json.dumps(found))
 
 
@@ -299,6 +300,11 @@ def conformal_rates(
         )
     alarms, detections = np.mean(rates, axis=0)
     return float(alarms), float(detections)
+
+
+def device_name(device: str) -> str:
+    """Return the name of a GPU, or the device."""
+    return torch.cuda.get_device_name() if device.startswith("cuda") else device
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from cluster_cost import cost_table
+from conversations_page import documents_table, injections_table
 from drives import drives_table
 from eraser_page import eraser_tables
 from results import find_result, markdown, measured_with, read_result
@@ -95,6 +96,8 @@ def results_page(order: Sequence[str]) -> str:
         ("Faithfulness of all methods", "faithfulness", shares_table),
         ("Share and seconds on a transformer", "transformer", transformer_table),
         ("Answers of language models", "answers", answers_table),
+        ("Documents behind an answer", "documents", documents_table),
+        ("Prompt injections", "injections", injections_table),
         ("Learned methods", "learned", learned_table),
         ("Standard errors of learned methods", "learned-errors", learned_errors_table),
         ("Long documents", "long-documents", long_documents_table),
