@@ -462,10 +462,11 @@ class Conversation:
         elif marks is not None:
             start_mark, end_mark = marks
             reasoned, _, final = content.rpartition(end_mark)
-            before, start, steps = reasoned.rpartition(start_mark)
+            edge = _reasoning_start(reasoned, start_mark, end_mark)
+            before, steps = reasoned[:edge], reasoned[edge:]
             final_answer = final.strip()
             gap = final[: len(final) - len(final.lstrip())]
-            reasoning = (before + start, steps, end_mark + gap)
+            reasoning = (before, steps, end_mark + gap)
         else:
             raise InputError(
                 "features='steps' needs reasoning marks, such as <think>…</think>, in the last "
@@ -506,6 +507,29 @@ class Conversation:
             tuple(values["reasoning"]),
             tuple((start, end) for start, end in values["steps"]),
         )
+
+
+def _reasoning_start(text: str, start_mark: str, end_mark: str) -> int:
+    """Return the end of the start mark that belongs to an end mark after ``text``, or 0.
+
+    Reasoning may contain other reasoning with the same marks.
+    """
+    depth, edge = 1, len(text)
+    while depth and edge >= 0:
+        end, edge = edge, text.rfind(start_mark, 0, edge)
+        depth += text.count(end_mark, max(edge, 0), end) - 1
+    return 0 if edge < 0 else edge + len(start_mark)
+
+
+def strip_reasoning(content: str) -> str:
+    """Return the content of a message without the reasoning before its last end mark."""
+    ends = [content.rfind(end) + len(end) for _, end in _REASONING_MARKS if end in content]
+    return content[max(ends, default=0) :].strip()
+
+
+def begun_reasoning(prompt: str) -> tuple[str, str] | None:
+    """Return the marks of reasoning that the end of a prompt has begun, or None."""
+    return next((marks for marks in _REASONING_MARKS if prompt.rstrip().endswith(marks[0])), None)
 
 
 def is_message_list(value: Any) -> bool:
