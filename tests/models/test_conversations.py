@@ -237,6 +237,28 @@ def test_steps_are_removed_from_the_reasoning(family):
     assert e.explained_value == pytest.approx(wanted[-1], abs=1e-4)
 
 
+@pytest.mark.parametrize("gap", ["", " ", "\n", "\n\n"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_answer_follows_the_reasoning_with_the_same_space(family, gap):
+    model, steps = chat_model(family), ["The acting is good.", " So it is."]
+    content = f"<think>{''.join(steps)}</think>{gap}film good"
+    messages = [MESSAGES[1], {"role": "assistant", "content": content}]
+    # As the tokenizer reads the reply, a space belongs to the next word.
+    space = gap if gap == " " and family != "t5" else ""
+    prompt = write_chat(model, [MESSAGES[1]])
+    wanted = [
+        log_probability(
+            model,
+            f"{prompt}<think>{''.join(kept(steps, mask)).strip()}</think>{gap.strip(' ')}",
+            f"{space}film good",
+        )
+        for mask in all_masks(2)
+    ]
+    outputs = limelight.game(model, messages, features="steps")(all_masks(2))[:, 0]
+    # The space before a later sentence belongs to it, so its mask alone reads another string.
+    assert np.abs(outputs - wanted)[[0, 2, 3]].max() <= 1e-4
+
+
 def test_steps_without_marks_need_the_answer_and_may_have_a_splitter():
     model = chat_model()
     lines = limelight.text.SPLITTERS["lines"]
@@ -490,6 +512,36 @@ def test_reasoning_that_the_prompt_has_begun_is_not_begun_twice():
     assert steps.warnings == (
         "There is only one feature, so its score has no other to compare with.",
     )
+
+
+def test_a_tool_call_is_the_answer_after_its_reasoning():
+    call = {"role": "assistant", "content": "<think>A b. C d.</think>", "tool_calls": [TOOL_CALL]}
+    model = chat_model("llama")
+    e = limelight.explain(model, [MESSAGES[1], call], "shapley", features="steps")
+    written = '<tool_call>{"name": "find_film", "arguments": {"title": "Ran"}}</tool_call>'
+    assert (e.features, e.query.text, e.warnings) == (("A b.", "C d."), written, ())
+    prompts = [
+        f"{e.text.removesuffix('A b. C d.</think>')}{' '.join(steps)}</think>"
+        for steps in ([], ["C d."], ["A b."], ["A b.", "C d."])
+    ]
+    wanted = [log_probability(model, prompt, written) for prompt in prompts]
+    game = limelight.game(model, [MESSAGES[1], call], features="steps")
+    assert np.abs(game(all_masks(2))[:, 0] - wanted)[[0, 2, 3]].max() <= 1e-4
+    plain = limelight.explain(
+        chat_model("llama", REASONING), [MESSAGES[1], call], "loo", features="steps"
+    )
+    assert plain.query.text == '{"name": "find_film", "arguments": {"title": "Ran"}}'
+    assert any("does not write tool calls" in warning for warning in plain.warnings)
+
+
+def test_marks_come_before_the_answer_in_finding_steps():
+    reply = {"role": "assistant", "content": "<think>A b. C d.</think> Yes. I do."}
+    for answer in (None, "Yes. I do.", "I do.", "Yes."):
+        e = limelight.explain(
+            chat_model("llama"), [MESSAGES[1], reply], "loo", features="steps", answer=answer
+        )
+        assert e.features == ("A b.", "C d.")
+        assert (e.query.text, e.query.part) == ("Yes. I do.", answer or "Yes. I do.")
 
 
 @pytest.mark.parametrize(

@@ -455,11 +455,9 @@ class Conversation:
         if self.reasoning:
             return self
         content = "" if self.reply is None else self.reply.content
+        tool_calls = "" if self.reply is None else self.reply.tool_calls
         marks = next((pair for pair in _REASONING_MARKS if pair[1] in content), None)
-        if isinstance(answer, str) and answer.strip() and content.rstrip().endswith(answer.strip()):
-            steps = content[: len(content.rstrip()) - len(answer.strip())]
-            reasoning, final_answer = ("", steps, ""), answer.strip()
-        elif marks is not None:
+        if marks is not None:
             start_mark, end_mark = marks
             reasoned, _, final = content.rpartition(end_mark)
             edge = _reasoning_start(reasoned, start_mark, end_mark)
@@ -467,13 +465,18 @@ class Conversation:
             final_answer = final.strip()
             gap = final[: len(final) - len(final.lstrip())]
             reasoning = (before, steps, end_mark + gap)
+        elif (
+            isinstance(answer, str) and answer.strip() and content.rstrip().endswith(answer.strip())
+        ):
+            steps = content[: len(content.rstrip()) - len(answer.strip())]
+            reasoning, final_answer, tool_calls = ("", steps, ""), answer.strip(), ""
         else:
             raise InputError(
                 "features='steps' needs reasoning marks, such as <think>…</think>, in the last "
                 "message of the assistant. Otherwise give its final part as answer=, and perhaps "
                 "splitter=."
             )
-        if not steps.strip() or not final_answer:
+        if not steps.strip() or not (final_answer or tool_calls):
             raise InputError(
                 "features='steps' needs reasoning and a final answer after it, but one of them is "
                 "empty."
@@ -486,7 +489,7 @@ class Conversation:
         return replace(
             self,
             reasoning=reasoning,
-            reply=Message("assistant", final_answer),
+            reply=Message("assistant", final_answer, tool_calls),
             steps=tuple(spans),
         )
 
@@ -530,6 +533,11 @@ def strip_reasoning(content: str) -> str:
 def begun_reasoning(prompt: str) -> tuple[str, str] | None:
     """Return the marks of reasoning that the end of a prompt has begun, or None."""
     return next((marks for marks in _REASONING_MARKS if prompt.rstrip().endswith(marks[0])), None)
+
+
+def ends_reasoning(prompt: str) -> bool:
+    """Return whether a prompt ends with the end mark of reasoning."""
+    return prompt.endswith(tuple(end for _, end in _REASONING_MARKS))
 
 
 def is_message_list(value: Any) -> bool:

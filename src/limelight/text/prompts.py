@@ -134,7 +134,8 @@ def write_prompt(
         parts = _message_parts(text, messages, write_chat)
         if any(map(partial(_lacks_reasoning, text), messages, parts)):
             warnings += (_LOST_REASONING_WARNING,)
-    reply = _write_reply(text, messages, conversation, write_chat)
+    reply, reply_warnings = _write_reply(text, messages, conversation, write_chat)
+    warnings = tuple(dict.fromkeys((*warnings, *reply_warnings)))
     if conversation.reasoning:
         before, steps, after = conversation.reasoning
         if before.strip() and text.rstrip().endswith(before.strip()):
@@ -357,26 +358,30 @@ def _changed_span(
 
 def _write_reply(
     text: str, messages: Sequence[Message], conversation: Conversation, write_chat: ChatWriter
-) -> str:
-    """Return the answer of a conversation as the chat template writes it."""
+) -> tuple[str, tuple[str, ...]]:
+    """Return the answer of a conversation as the chat template writes it, and warnings."""
     reply = conversation.reply
     if reply is None:
-        return ""
-    if not reply.tool_calls or conversation.reasoning:
+        return "", ()
+    if not reply.tool_calls:
         content, marks = reply.content.strip(), begun_reasoning(text)
         # The chat template may have begun the reasoning.
-        return content.removeprefix(marks[0]).strip() if marks else content
+        return content.removeprefix(marks[0]).strip() if marks else content, ()
     try:
         complete = write_chat([*messages, reply], False)
         ending = write_chat([*messages, Message("assistant", _PROBE)], False)
     except InputError:
         complete = ending = ""
-    written = complete[len(text) :] if complete.startswith(text) else ""
-    tail = ending.rpartition(_PROBE)[2]
+    start, probe, tail = ending.rpartition(_PROBE)
+    # A prompt that begins the reasoning is no beginning of a chat without reasoning.
+    start = text if complete.startswith(text) else start
+    written = complete[len(start) :] if complete.startswith(start) else ""
     names = [call["function"]["name"] for call in reply.calls]
-    if written and tail and written.endswith(tail) and all(name in written for name in names):
-        return written.removesuffix(tail).strip()
-    return _calls_in_content(reply).content
+    if probe and written.endswith(tail) and all(name in written for name in names):
+        written = written.removesuffix(tail).strip()
+        # Some templates begin with empty reasoning, and the prompt ends with the reasoning.
+        return strip_reasoning(written) if conversation.reasoning else written, ()
+    return _calls_in_content(reply).content, (_CALLS_AS_TEXT_WARNING,)
 
 
 # --- prompts for models that read strings -----------------------------------------------------
