@@ -51,7 +51,7 @@ from limelight.text import (
     validate_text,
 )
 from limelight.text.conversations import DOCUMENTS
-from limelight.text.prompts import Prompt, prompt_writer, split_prompt
+from limelight.text.prompts import Prompt, prompt_writer, reasoning_warnings, split_prompt
 from limelight.threads import ForkSafeLock, cached_property
 
 _TEXT = "{text}"
@@ -323,6 +323,8 @@ class Endpoint:
             prompt = self._end_prompt(chat_prompt.text)
             # The text of a conversation is its prompt.
             prompt_text, question = "", chat_prompt.question
+            warnings = reasoning_warnings(chat_prompt.text, queries)
+            model_input = replace(model_input, warnings=(*model_input.warnings, *warnings))
         queries = queries or (self.generate(text),)
         warnings = (*model_input.warnings, *self._check_count(prompt), *answer_warnings(queries))
         echo = self._echo_answer(prompt, queries[0].text)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, final
@@ -83,13 +84,15 @@ class Document:
     def from_value(value: Any, number: int) -> "Document":
         """Read a document: a string, a dictionary, or an object with ``page_content``.
 
+        The id is empty if ``value`` has none.
+
         Parameters
         ----------
         value
             The document. A dictionary may have an ``id`` and a ``title``. The metadata of an object
             may have them too.
         number
-            The number of the document, which names a document without an id and a title.
+            The number of the document, for error messages.
 
         Raises
         ------
@@ -108,12 +111,11 @@ class Document:
                     message = unknown_name_message("key", str(name), ("id", "title", "text"))
                     raise InputError(f"document {number}: {message}")
         elif hasattr(value, "page_content"):
-            metadata = getattr(value, "metadata", None) or {}
-            identifier = getattr(value, "id", None) or metadata.get("id") or metadata.get("source")
+            metadata = _read_metadata(value)
             fields = {
                 "text": value.page_content,
                 "title": metadata.get("title"),
-                "id": identifier,
+                "id": getattr(value, "id", None) or metadata.get("id"),
             }
         else:
             fields = {}
@@ -123,16 +125,67 @@ class Document:
                 f"document {number} must be a text, or have one with words as 'text', not "
                 f"{short_repr(value)}."
             )
-        title = "" if fields.get("title") is None else str(fields["title"])
-        identifier = fields.get("id")
-        name = str(identifier) if identifier is not None else title or f"document {number}"
-        return Document(name, text, title)
+        identifier, title = (
+            "" if fields.get(name) is None else str(fields[name]) for name in ("id", "title")
+        )
+        return Document(identifier if identifier.strip() else "", text, title)
 
     @property
     def block(self) -> str:
         """The document as a prompt contains it: its title, if it has one, and its text."""
         text = self.text.strip()
         return f"{self.title.strip()}\n{text}" if self.title.strip() else text
+
+
+def _name_documents(values: Sequence[Any]) -> tuple[Document, ...]:
+    """Read documents, and give each document without an id a name that no other document has.
+
+    The name is the source or the title of a document, such as of parts of one file, or its number.
+
+    Raises
+    ------
+    InputError
+        If a value is no document, or if two documents have the same id.
+    """
+    documents = [Document.from_value(value, i) for i, value in enumerate(values)]
+    names = [
+        document.id or _suggest_name(value, document.title, i)
+        for i, (value, document) in enumerate(zip(values, documents, strict=True))
+    ]
+    name_counts = Counter(names)
+    named_documents = tuple(
+        document
+        if document.id
+        else replace(document, id=name if name_counts[name] == 1 else f"{name} ({i})")
+        for i, (name, document) in enumerate(zip(names, documents, strict=True))
+    )
+    for i, document in enumerate(named_documents):
+        _check_surrogates("".join(asdict(document).values()), f"document {i}")
+    id_counts = Counter(document.id for document in named_documents)
+    for name, count in id_counts.items():
+        if count > 1:
+            raise InputError(
+                f"documents must have different ids, but {count} are called {short_repr(name)}."
+            )
+    return named_documents
+
+
+def _suggest_name(value: Any, title: str, number: int) -> str:
+    """Return the source or the title of a document on one line, or else its number."""
+    source = _read_metadata(value).get("source")
+    return " ".join(str(source or title).split()) or f"document {number}"
+
+
+def _read_metadata(value: Any) -> Mapping[str, Any]:
+    """Return the metadata of an object with ``page_content``; empty if there are none."""
+    metadata = getattr(value, "metadata", None)
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _check_surrogates(text: str, name: str) -> None:
+    """Raise `InputError` if a text has a character that no tokenizer reads."""
+    if LONE_SURROGATE.search(text):
+        raise InputError(f"{name} must have no lone surrogates. Replace them.")
 
 
 @final
@@ -193,6 +246,7 @@ class Message:
         )
         if role != "tool" and not message.content.strip() and not message.tool_calls:
             raise InputError(f"message {number} ({role}) must have a content or tool calls.")
+        _check_surrogates("".join(asdict(message).values()), f"message {number}")
         return message
 
     @property
@@ -218,7 +272,8 @@ def _join_content(content: Any, number: int) -> str:
         text = content
     else:
         texts = []
-        for part in content if isinstance(content, Iterable) else [content]:
+        is_list = isinstance(content, Iterable) and not isinstance(content, Mapping)
+        for part in content if is_list else [content]:
             if isinstance(part, str):
                 texts.append(part)
             elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
@@ -230,8 +285,6 @@ def _join_content(content: Any, number: int) -> str:
                     f"{short_repr(kind)}. Replace it by a text."
                 )
         text = "\n".join(texts)
-    if LONE_SURROGATE.search(text):
-        raise InputError(f"message {number} must have no lone surrogates. Replace them.")
     return text
 
 
@@ -318,20 +371,15 @@ class Conversation:
         """
         if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable):
             raise InputError(f"documents must be a list of texts, not {short_repr(documents)}.")
-        read = tuple(Document.from_value(document, i) for i, document in enumerate(documents))
+        read = _name_documents(list(documents))
         if not read:
             raise InputError("documents must contain at least one document.")
-        names = [document.id for document in read]
-        if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise InputError(
-                f"documents must have different ids, but {names.count(repeated[0])} are called "
-                f"{short_repr(repeated[0])}."
-            )
         if isinstance(question, Conversation):
             conversation = question
         elif isinstance(question, str):
             if not question.strip():
                 raise InputError("the question of documents must be a text with words.")
+            _check_surrogates(question, "the question")
             conversation = Conversation((Message("user", question),))
         elif is_message_list(question):
             conversation = Conversation.from_messages(question)
@@ -407,24 +455,28 @@ class Conversation:
         if self.reasoning:
             return self
         content = "" if self.reply is None else self.reply.content
+        tool_calls = "" if self.reply is None else self.reply.tool_calls
         marks = next((pair for pair in _REASONING_MARKS if pair[1] in content), None)
-        if isinstance(answer, str) and answer.strip() and content.rstrip().endswith(answer.strip()):
-            steps = content[: len(content.rstrip()) - len(answer.strip())]
-            reasoning, final_answer = ("", steps, ""), answer.strip()
-        elif marks is not None:
+        if marks is not None:
             start_mark, end_mark = marks
             reasoned, _, final = content.rpartition(end_mark)
-            before, start, steps = reasoned.rpartition(start_mark)
+            edge = _reasoning_start(reasoned, start_mark, end_mark)
+            before, steps = reasoned[:edge], reasoned[edge:]
             final_answer = final.strip()
             gap = final[: len(final) - len(final.lstrip())]
-            reasoning = (before + start, steps, end_mark + gap)
+            reasoning = (before, steps, end_mark + gap)
+        elif (
+            isinstance(answer, str) and answer.strip() and content.rstrip().endswith(answer.strip())
+        ):
+            steps = content[: len(content.rstrip()) - len(answer.strip())]
+            reasoning, final_answer, tool_calls = ("", steps, ""), answer.strip(), ""
         else:
             raise InputError(
                 "features='steps' needs reasoning marks, such as <think>…</think>, in the last "
                 "message of the assistant. Otherwise give its final part as answer=, and perhaps "
                 "splitter=."
             )
-        if not steps.strip() or not final_answer:
+        if not steps.strip() or not (final_answer or tool_calls):
             raise InputError(
                 "features='steps' needs reasoning and a final answer after it, but one of them is "
                 "empty."
@@ -437,7 +489,7 @@ class Conversation:
         return replace(
             self,
             reasoning=reasoning,
-            reply=Message("assistant", final_answer),
+            reply=Message("assistant", final_answer, tool_calls),
             steps=tuple(spans),
         )
 
@@ -458,6 +510,34 @@ class Conversation:
             tuple(values["reasoning"]),
             tuple((start, end) for start, end in values["steps"]),
         )
+
+
+def _reasoning_start(text: str, start_mark: str, end_mark: str) -> int:
+    """Return the end of the start mark that belongs to an end mark after ``text``, or 0.
+
+    Reasoning may contain other reasoning with the same marks.
+    """
+    depth, edge = 1, len(text)
+    while depth and edge >= 0:
+        end, edge = edge, text.rfind(start_mark, 0, edge)
+        depth += text.count(end_mark, max(edge, 0), end) - 1
+    return 0 if edge < 0 else edge + len(start_mark)
+
+
+def strip_reasoning(content: str) -> str:
+    """Return the content of a message without the reasoning before its last end mark."""
+    ends = [content.rfind(end) + len(end) for _, end in _REASONING_MARKS if end in content]
+    return content[max(ends, default=0) :].strip()
+
+
+def begun_reasoning(prompt: str) -> tuple[str, str] | None:
+    """Return the marks of reasoning that the end of a prompt has begun, or None."""
+    return next((marks for marks in _REASONING_MARKS if prompt.rstrip().endswith(marks[0])), None)
+
+
+def ends_reasoning(prompt: str) -> bool:
+    """Return whether a prompt ends with the end mark of reasoning."""
+    return prompt.endswith(tuple(end for _, end in _REASONING_MARKS))
 
 
 def is_message_list(value: Any) -> bool:
@@ -500,6 +580,11 @@ def attach_documents(text: Any, documents: Any) -> Any:
         raise InputError(
             f"documents must be one list for each of the {len(text)} questions, not "
             f"{len(documents)}."
+        )
+    if any(isinstance(question_documents, str | Mapping) for question_documents in documents):
+        raise InputError(
+            f"documents must be one list for each of the {len(text)} questions, not one list of "
+            "documents. For a single question, pass a text and no list."
         )
     return [
         Conversation.from_documents(question, question_documents)

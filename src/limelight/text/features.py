@@ -21,6 +21,7 @@ from limelight.text.images import (
     slic_segments,
 )
 from limelight.text.inputs import SIDES, ModelInput, side_index
+from limelight.text.queries import SpanQuery
 from limelight.text.splitters import (
     SPLITTERS,
     Splitter,
@@ -264,7 +265,7 @@ def build_features(
     d = len(index_of_group)
     if not d:
         advice = " Use protect_span=False (--no-protect-span) to score the words of the span."
-        advice *= bool(model_input.queries)
+        advice *= any(isinstance(query, SpanQuery) for query in model_input.queries)
         raise InputError(
             f"the model reads no unprotected {feature_noun(kind)} of this text, so there is "
             f"nothing to explain.{advice}"

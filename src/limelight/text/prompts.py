@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +18,13 @@ from limelight.text.conversations import (
     Conversation,
     Message,
     Part,
+    begun_reasoning,
     part_index,
+    strip_reasoning,
 )
 from limelight.text.features import Features
 from limelight.text.inputs import ModelInput, UserInput
+from limelight.text.queries import AnswerQuery
 from limelight.text.splitters import Splitter
 from limelight.text.tokens import Span, Tokens
 
@@ -31,6 +35,9 @@ NO_CHAT_TEMPLATE_WARNING = (
 )
 _CALLS_AS_TEXT_WARNING = (
     "The chat template does not write tool calls, so they are written as JSON in the message."
+)
+_LOST_REASONING_WARNING = (
+    "The chat template leaves out the reasoning of earlier messages, so the model does not read it."
 )
 _PROBE = "xyzzy"  # the content of a message whose marks are looked for
 
@@ -125,7 +132,10 @@ def write_prompt(
         parts = tuple(part.shift(start - leading_spaces) for part in document_parts)
     else:
         parts = _message_parts(text, messages, write_chat)
-    reply = _write_reply(text, messages, conversation, write_chat)
+        if any(map(partial(_lacks_reasoning, text), messages, parts)):
+            warnings += (_LOST_REASONING_WARNING,)
+    reply, reply_warnings = _write_reply(text, messages, conversation, write_chat)
+    warnings = tuple(dict.fromkeys((*warnings, *reply_warnings)))
     if conversation.reasoning:
         before, steps, after = conversation.reasoning
         if before.strip() and text.rstrip().endswith(before.strip()):
@@ -144,6 +154,25 @@ def write_prompt(
                 "tokenizer reads as a mark of the chat.",
             )
     return Prompt(text, parts, reply, conversation.question, warnings)
+
+
+def _lacks_reasoning(text: str, message: Message, part: Part) -> bool:
+    """Return whether a prompt has a message without its reasoning."""
+    start, end = part.span
+    reasoning = message.content.strip().removesuffix(strip_reasoning(message.content))
+    return "".join(reasoning.split()) not in "".join(text[start:end].split())
+
+
+def reasoning_warnings(prompt: str, queries: Sequence[AnswerQuery]) -> tuple[str, ...]:
+    """Return a warning if a prompt has begun the reasoning, but an answer does not end it."""
+    marks = begun_reasoning(prompt)
+    query = queries[0] if queries else None
+    if marks is None or query is None or query.is_generated or marks[1] in query.text:
+        return ()
+    return (
+        f"The chat template ends the prompt with {marks[0]}, so the answer is read as reasoning. "
+        f"Write the reasoning and {marks[1]} before the answer.",
+    )
 
 
 def _call_text(call: dict[str, Any]) -> str:
@@ -185,7 +214,7 @@ def _message_parts(
         if span is None or not (end <= span[0] <= content[0] and content[1] <= span[1]):
             span = content
         later = text[span[1] :]
-        if i + 1 < len(messages) and messages[i + 1].content.strip() not in later:
+        if i + 1 < len(messages) and strip_reasoning(messages[i + 1].content) not in later:
             span = content
         parts.append(Part(f"{i} {message.role}", message.role, span, content))
         end = span[1]
@@ -272,22 +301,28 @@ def _find_content(
         If the chat template does not write the content unchanged.
     """
     message, content = messages[i], messages[i].content.strip()
+    final = strip_reasoning(content)
     emptied = [*messages[:i], replace(message, content="", tool_calls=""), *messages[i + 1 :]]
     span = _deleted_span(text, emptied, write_chat, earliest)
     if message.tool_calls:
         if span is None:
             span = turn or _changed_span(text, messages, i, write_chat)
-    elif span is None or text[slice(*span)].strip() != content:
-        # The first occurrence, if the template changes more than this content.
-        start = text.find(content, earliest)
-        if start < 0:  # some templates write results of tools as JSON
-            content = json.dumps(content, ensure_ascii=False)[1:-1]
-            start = text.find(content, earliest)
-        span = (start, start + len(content)) if start >= 0 else None
+    elif span is None or not _is_written(text[slice(*span)], content, final):
+        # The first occurrence, if the template changes more than this content. Some templates write
+        # results of tools as JSON, and some leave out the reasoning of earlier messages.
+        candidates = (content, json.dumps(content, ensure_ascii=False)[1:-1], final)
+        span = next(
+            (
+                (start, start + len(candidate))
+                for candidate in candidates
+                if candidate and (start := text.find(candidate, earliest)) >= 0
+            ),
+            None,
+        )
     if span is None or span[0] < earliest:
         raise InputError(
             f"the chat template does not write the content of message {i} ({message.role}) "
-            "unchanged. Change the message, or use a tokenizer with another chat template."
+            "unchanged. Change the message or its role, or use another chat template."
         )
     start, end = span
     inner_text = text[start:end]
@@ -295,6 +330,14 @@ def _find_content(
         return start, start
     start += len(inner_text) - len(inner_text.lstrip())
     return start, start + len(inner_text.strip())
+
+
+def _is_written(written: str, content: str, final: str) -> bool:
+    """Return whether a template wrote a content, or at least its part after the reasoning."""
+    if final == content:
+        return written.strip() == content
+    # Templates write other white space around reasoning.
+    return "".join(written.split()) in ("".join(content.split()), "".join(final.split()))
 
 
 def _changed_span(
@@ -316,25 +359,30 @@ def _changed_span(
 
 def _write_reply(
     text: str, messages: Sequence[Message], conversation: Conversation, write_chat: ChatWriter
-) -> str:
-    """Return the answer of a conversation as the chat template writes it."""
+) -> tuple[str, tuple[str, ...]]:
+    """Return the answer of a conversation as the chat template writes it, and warnings."""
     reply = conversation.reply
     if reply is None:
-        return ""
-    if not reply.tool_calls or conversation.reasoning:
-        return reply.content.strip()
+        return "", ()
+    if not reply.tool_calls:
+        content, marks = reply.content.strip(), begun_reasoning(text)
+        # The chat template may have begun the reasoning.
+        return content.removeprefix(marks[0]).strip() if marks else content, ()
     try:
         complete = write_chat([*messages, reply], False)
         ending = write_chat([*messages, Message("assistant", _PROBE)], False)
     except InputError:
         complete = ending = ""
-    written_text = complete[len(text) :] if complete.startswith(text) else ""
-    tail = ending.rpartition(_PROBE)[2]
+    start, probe, tail = ending.rpartition(_PROBE)
+    # A prompt that begins the reasoning is no beginning of a chat without reasoning.
+    start = text if complete.startswith(text) else start
+    written_text = complete[len(start) :] if complete.startswith(start) else ""
     names = [call["function"]["name"] for call in reply.calls]
-    has_calls = bool(written_text) and all(name in written_text for name in names)
-    if has_calls and tail and written_text.endswith(tail):
-        return written_text.removesuffix(tail).strip()
-    return _calls_in_content(reply).content
+    if probe and written_text.endswith(tail) and all(name in written_text for name in names):
+        written_text = written_text.removesuffix(tail).strip()
+        # Some templates begin with empty reasoning, and the prompt ends with the reasoning.
+        return strip_reasoning(written_text) if conversation.reasoning else written_text, ()
+    return _calls_in_content(reply).content, (_CALLS_AS_TEXT_WARNING,)
 
 
 # --- prompts for models that read strings -----------------------------------------------------

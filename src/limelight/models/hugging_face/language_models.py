@@ -40,7 +40,7 @@ from limelight.models.protocol import (
 )
 from limelight.shapes import Int
 from limelight.text import AnswerQuery, Conversation, Message, ModelInput, Span, truncate_line
-from limelight.text.conversations import DEFAULT_PROMPT, DOCUMENTS
+from limelight.text.conversations import DEFAULT_PROMPT, DOCUMENTS, ends_reasoning
 from limelight.text.prompts import (
     NO_CHAT_TEMPLATE_WARNING,
     Prompt,
@@ -86,6 +86,8 @@ class PromptTokenizer:
         The prompt for a question with documents. None if the template has room for one text only.
     writes_chats
         Whether the chat template writes a plain text as the message of a user.
+    reply_gap
+        The space between a complete prompt and its answer. None to find it from the prompt.
     """
 
     tokenizer: Any
@@ -96,6 +98,7 @@ class PromptTokenizer:
     sample: str = _SAMPLE_TEXT
     document_prompt: str | None = None
     writes_chats: bool = False
+    reply_gap: str | None = None
     is_fast = True
     # The inputs from which transformers generates.
     model_input_names = ("input_ids", "attention_mask")
@@ -151,6 +154,8 @@ class PromptTokenizer:
         Tokenizers count the space before a word as part of the word, so a prompt never ends with
         one.
         """
+        if self.reply_gap is not None:
+            return self.reply_gap
         end, ids = (self.after or self.sample or self.before)[-1], self.ids(self.sample)
         starts_turn = bool(ids) and ids[-1] in set(self.all_special_ids)  # a turn of a chat begins
         return "" if end.isspace() or starts_turn else " "
@@ -232,11 +237,16 @@ class PromptTokenizer:
 
     def for_prompt(self, text: str) -> "PromptTokenizer":
         """Return the tokenizer for a complete prompt, which answers follow."""
-        return replace(self, before=text, after="", sample="")
+        prompt = text.rstrip(" ")
+        gap = text[len(prompt) :] or ("" if ends_reasoning(prompt) else None)
+        return replace(self, before=prompt, after="", sample="", reply_gap=gap)
 
     def encode_prompt(self, text: str) -> Any:
-        """Tokenize a complete prompt, and return ids, words and spans."""
-        encoded = self._encode(text)
+        """Tokenize a complete prompt, and return ids, words and spans.
+
+        Spaces at its end belong to the answer, because tokenizers count them as part of a word.
+        """
+        encoded = self._encode(text.rstrip(" "))
         length = len(encoded["input_ids"]) if self.keeps_end else _length_without_end(encoded)
         return SimpleNamespace(
             ids=list(encoded["input_ids"])[:length],

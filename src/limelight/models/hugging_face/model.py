@@ -76,7 +76,7 @@ from limelight.text import (
     check_text_list,
     validate_text,
 )
-from limelight.text.prompts import Prompt
+from limelight.text.prompts import Prompt, reasoning_warnings
 from limelight.threads import cached_property
 
 _CAPABILITIES: Mapping[Capability, str | None] = {
@@ -408,7 +408,8 @@ class HuggingFace:
             (model_input,) = self._read_inputs([text], limit=limit, subwords=subwords)
         else:
             model_input = read_prompt(tokenizer, prompt, text, limit=limit, per_subword=subwords)
-            warnings = (*model_input.warnings, *self.warnings)
+            warnings = reasoning_warnings(prompt.text, queries)
+            warnings = (*model_input.warnings, *warnings, *self.warnings)
             model_input = replace(model_input, warnings=warnings)
             queries = tuple(replace(query, question=prompt.question) for query in queries)
         if queries:
