@@ -1,13 +1,15 @@
 """Tables of the results page about documents and prompt injections, from the stored results."""
 
-__all__ = ["documents_table", "injections_table"]
+__all__ = ["CALLS", "DROPS", "HEADS", "SIZES", "documents_table", "injections_table"]
 
 import re
 from collections.abc import Sequence
 
-from documents import CALLS, HEADS, SIZES
 from results import measured_with, read_result
 
+# Documents of a question, model calls, and removed documents in the columns of ContextCite.
+SIZES, CALLS, DROPS = (16, 60), (32, 64, 128), (1, 3, 5)
+HEADS = (*(f"drop of {count}" for count in DROPS), "LDS", "source first")
 INJECTION_METHODS = {"default": "banzhaf", "leave-one-out": "loo", "lrp": "lrp"}
 
 

@@ -41,12 +41,11 @@ import torch
 from scipy.stats import spearmanr
 
 import limelight
+from conversations_page import CALLS, DROPS, HEADS, SIZES
 from limelight.sampling.regression import fit_lasso
 from limelight.text import Conversation
 from results import STAMP, Measure, command_line, report
 
-SIZES, CALLS, DROPS = (16, 60), (32, 64, 128), (1, 3, 5)
-HEADS = (*(f"drop of {count}" for count in DROPS), "LDS", "source first")
 HELD_OUT_MASKS, HELD_OUT_SEED = 64, 10_000
 NEW_TOKENS, BATCH_SIZE = 32, 16
 QUESTIONS = {"dev": 40, "test": 100}
