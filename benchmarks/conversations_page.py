@@ -30,7 +30,9 @@ def documents_table() -> str:
     return (
         f"SmolLM2-135M-Instruct answers {result['data'].split(',')[0].split(';')[0]}. Drop: how "
         "much the log-probability of the answer falls without the documents of the highest scores. "
-        f"`banzhaf` is significantly behind `context-cite` in {behind:.0f} of 24 columns.\n\n"
+        f"`banzhaf` is significantly behind `context-cite` in {behind:.0f} of 24 columns. "
+        "By definition, `loo` has the largest possible drop of 1. With 60 documents it is also "
+        "ahead of `banzhaf` with 32 calls in the drop of 5.\n\n"
         f"{write_table(rows)}\n\n{measured_with('documents')}"
     )
 

@@ -249,11 +249,9 @@ def measures(rows: Sequence[dict[str, Any]]) -> Iterator[Measure]:
         names = [name for name in own[0]["columns"] if all(name in row["columns"] for row in own)]
         table = {name: np.array([row["columns"][name] for row in own]) for name in names}
         for name, columns in table.items():
-            times = [row["seconds"][name] for row in own if name in row["seconds"]]
-            note = f"{np.median(times):.3f} s a question" if times else ""
             for head, value in zip(HEADS, columns.mean(axis=0), strict=True):
                 label = f"{size} documents, {name}: {head}"
-                yield Measure(id=label, what=label, value=float(value), note=note)
+                yield Measure(id=label, what=label, value=float(value))
         for calls in CALLS:
             if f"default, {calls}" not in table:
                 behind += len(HEADS) - 1
