@@ -41,12 +41,11 @@ import torch
 from scipy.stats import spearmanr
 
 import limelight
+from conversations_page import CALLS, DROPS, HEADS, SIZES
 from limelight.sampling.regression import fit_lasso
 from limelight.text import Conversation
 from results import STAMP, Measure, command_line, report
 
-SIZES, CALLS, DROPS = (16, 60), (32, 64, 128), (1, 3, 5)
-HEADS = (*(f"drop of {count}" for count in DROPS), "LDS", "source first")
 HELD_OUT_MASKS, HELD_OUT_SEED = 64, 10_000
 NEW_TOKENS, BATCH_SIZE = 32, 16
 QUESTIONS = {"dev": 40, "test": 100}
@@ -250,11 +249,9 @@ def measures(rows: Sequence[dict[str, Any]]) -> Iterator[Measure]:
         names = [name for name in own[0]["columns"] if all(name in row["columns"] for row in own)]
         table = {name: np.array([row["columns"][name] for row in own]) for name in names}
         for name, columns in table.items():
-            times = [row["seconds"][name] for row in own if name in row["seconds"]]
-            note = f"{np.median(times):.3f} s a question" if times else ""
             for head, value in zip(HEADS, columns.mean(axis=0), strict=True):
                 label = f"{size} documents, {name}: {head}"
-                yield Measure(id=label, what=label, value=float(value), note=note)
+                yield Measure(id=label, what=label, value=float(value))
         for calls in CALLS:
             if f"default, {calls}" not in table:
                 behind += len(HEADS) - 1

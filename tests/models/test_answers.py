@@ -32,6 +32,7 @@ from limelight.models import has
 from limelight.models.hugging_face.forward import network_input
 from limelight.request import Request, prepare_model
 from limelight.sampling.masks import draw_coin_masks, text_rng
+from limelight.sampling.regression import fit_cross_validated_lasso
 from limelight.text import AnswerQuery, QueriedText
 
 from tiny_transformers import word_pieces
@@ -537,6 +538,23 @@ def test_context_cite_is_the_lasso_of_log_odds():
     np.testing.assert_allclose(
         explanation.scores, lasso.coef_ / scaler.scale_, rtol=1e-3, atol=1e-4
     )
+
+
+def test_banzhaf_values_of_few_calls_are_the_cross_validated_lasso():
+    model, text = writer(), " ".join(TEXT.split() * 4)
+    arguments = {"answer": "good", "features": "positions"}
+    has_zeros = set()
+    for seed in range(8):
+        e = limelight.explain(model, text, "banzhaf", budget="24 calls", seed=seed, **arguments)
+        keep = draw_coin_masks(len(e), 20, text_rng(seed, text))
+        log_p = limelight.game(model, text, **arguments)(keep)[:, 0]
+        np.testing.assert_allclose(e.scores, fit_cross_validated_lasso(keep, log_p), atol=1e-4)
+        assert e.stderr is None
+        assert any("a LASSO of 20 random masks" in warning for warning in e.warnings)
+        is_zero = not e.scores.any()
+        assert is_zero == any("Every score is 0" in warning for warning in e.warnings)
+        has_zeros.add(is_zero)
+    assert has_zeros == {True, False}
 
 
 def test_predict_says_what_the_model_writes():

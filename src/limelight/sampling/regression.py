@@ -534,7 +534,7 @@ def fit_cross_validated_lasso(keep: Masks, y: PerMask) -> Float[np.ndarray, " d"
     best = int(np.argmin((residuals**2).sum(axis=1)))
     scores = np.zeros(keep.shape[1])
     scores[columns] = paths[best, -1]
-    return scores
+    return scores + 0.0  # without -0.0
 
 
 def _descend(
