@@ -107,6 +107,7 @@ def results_page(order: Sequence[str]) -> str:
         ("How tight the ceiling is", "ceilings", ceilings_table),
         ("Counterfactuals and anchors", "decisions", decisions_table),
         ("Certain ranks", "ranks", ranks_table),
+        ("Default number of calls", "default-calls", default_calls_table),
         ("Large data sets", "data-sets", cost_table),
         ("Strongest words of the shipped model", "words-shipped", lambda: drives_table("shipped")),
         ("Strongest words of MiniLM", "words-minilm", lambda: drives_table("minilm")),
@@ -464,6 +465,36 @@ def ranks_table() -> str:
 
 
 # --- parts --------------------------------------------------------------------------------------
+
+
+def default_calls_table() -> str:
+    """Return cost and errors of sampled Shapley values for several numbers of calls."""
+    value = _values("default_calls")
+    columns = {
+        "calls": ("calls", ",.0f"),
+        "seconds": ("processor_seconds", ".1f"),
+        "rank correlation": ("correlation", ".3f"),
+        "top 3": ("top", ".2f"),
+        "certain top 3": ("certain", ".2f"),
+        "standard error": ("stderr", ".3f"),
+    }
+    candidates = {"300": "300", "500": "500", "1000": "1,000", "until": '`until="top 3"`'}
+    rows = [("texts", "budget", *columns)]
+    rows += [
+        (
+            source,
+            title,
+            *(f"{value[f'{source}_{name}_{key}']:{digits}}" for key, digits in columns.values()),
+        )
+        for source in ("sentences", "reviews")
+        for name, title in candidates.items()
+    ]
+    return (
+        f"MiniLM on one core. {read_result('default_calls')['data']}. Rank correlation and top 3 "
+        "compare with a run of 2,000 calls. The rule in the program chooses "
+        f"{value['default_calls']:,.0f} calls as the default.\n\n{_table(rows)}\n\n"
+        f"{measured_with('default_calls')}"
+    )
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

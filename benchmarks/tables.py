@@ -65,7 +65,6 @@ ORDER = (
     "counterfactual_search_80_cuda",
     "counterfactual_search_cuda",
     "certain_ranks_minilm",
-    "default_calls",
 )
 
 

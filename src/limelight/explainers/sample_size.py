@@ -27,7 +27,8 @@ from limelight.sampling.stopping import StoppingRule
 # Calls of a sampled method without a count and without a budget. For reviews of 100 words they are
 # 5 pairs of orders. Their Shapley values have a share of 0.88 on MiniLM, 2 pairs (400 calls) have
 # 0.85, and 25 pairs (5,000 calls) have 0.89. Two cores need 30 seconds for these calls
-# (benchmarks/results/judging_cuda_every.json, benchmarks/faithfulness_per_second.py).
+# (benchmarks/results/judging_cuda_every.json, benchmarks/faithfulness_per_second.py). With 500
+# calls, more of the top 3 words are wrong, and fewer are certain (benchmarks/default_calls.py).
 DEFAULT_CALLS = 1_000
 MAX_SAMPLES = 500_000  # unless a method has another limit
 _FIRST_LOOK = 4  # share of the default samples after which certainty is checked first: a quarter
