@@ -580,6 +580,14 @@ def test_documents_without_ids_get_different_names():
     ]
 
 
+def test_ids_send_no_codes_to_a_terminal():
+    documents = [{"id": "\x1b[31mred", "text": "A b."}, {"id": "it's", "text": "C d."}]
+    e = limelight.explain(chat_model(), "How?", "loo", documents=documents, answer="No.")
+    assert "\x1b" not in repr(e)
+    assert "it's" in repr(e)
+    assert e.features[0] == "\x1b[31mred"
+
+
 CHAT = [{"role": "user", "content": "Hi."}]
 WRONG = [
     (CHAT[0], {}, "a text must be a string or a list"),
