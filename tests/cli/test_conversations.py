@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from limelight import compare, counterfactual, explain, predict
+from limelight.judging.candidates import _read_explanation_file
 from limelight.results import Comparison, Counterfactual, Explanation
 
 from chat_models import DOCUMENTS, MESSAGES, QUESTION, chat_model, save_chat_model
@@ -24,6 +25,21 @@ def folder(tmp_path_factory):
     (folder / "all.jsonl").write_text("\n\n".join(map(json.dumps, DOCUMENTS)) + "\n")
     (folder / "messages.json").write_text(json.dumps(MESSAGES))
     return folder
+
+
+def test_a_line_separator_in_a_text_ends_no_line_of_a_file(limelight, folder, tmp_path):
+    e = explain(chat_model(), QUESTION, documents=["bad\u2028film", "good"], answer=ANSWER)
+    lines = [json.dumps(text, ensure_ascii=False) for text in ("bad\u2028film", "good")]
+    (tmp_path / "all.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    run = limelight(
+        *("explain", QUESTION, "--documents", tmp_path / "all.jsonl", "--answer", ANSWER),
+        *("--model", folder / "lm", "--format", "json"),
+    )
+    assert run.code == 0, run.err
+    stored = tmp_path / "stored.jsonl"
+    stored.write_text(f"{run.out.strip()}\n{e.to_json()}\n", "utf-8")
+    first, second = _read_explanation_file(stored)
+    assert first.text == second.text == e.text
 
 
 def test_documents_come_from_files_of_texts_and_json(limelight, folder):

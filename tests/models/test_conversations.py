@@ -1,5 +1,6 @@
 """Documents, messages and reasoning steps against direct calls of the network, for all subsets."""
 
+import io
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from all_subsets import shapley_by_subsets
+from rich.console import Console
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     AutoModelForCausalLM,
@@ -578,6 +580,25 @@ def test_documents_without_ids_get_different_names():
         "document 5",
         "document 5 (5)",
     ]
+
+
+def test_ids_send_no_codes_to_a_terminal():
+    documents = [{"id": "\x1b[31mred", "text": "A b."}, {"id": "it's", "text": "C d."}]
+    e = limelight.explain(chat_model(), "How?", "loo", documents=documents, answer="No.")
+    assert "\x1b" not in repr(e)
+    sentences = limelight.explain_sentences(
+        chat_model(), "How?", "loo", documents=documents, answer="No. Yes."
+    )
+    comparison = limelight.compare(
+        chat_model(), "How?", ["loo", "shapley"], documents=documents, answer="No."
+    )
+    for view in (e, sentences, sentences.citations(threshold=-99.0), comparison):
+        console = Console(file=io.StringIO(), width=80)
+        console.print(view)
+        assert "\u241b" in console.file.getvalue()
+        assert "\x1b" not in console.file.getvalue()
+    assert "it's" in repr(e)
+    assert e.features[0] == "\x1b[31mred"
 
 
 CHAT = [{"role": "user", "content": "Hi."}]

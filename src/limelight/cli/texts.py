@@ -154,7 +154,8 @@ class TextSource:
         for file in self.documents:
             content = _read_file(file)
             if file.suffix == ".jsonl":
-                lines = enumerate(content.splitlines(), start=1)
+                # Not splitlines, because texts in JSON may have other line separators.
+                lines = enumerate(content.split("\n"), start=1)
                 documents += [
                     parse_json(line, f"line {number} of '{file}'")
                     for number, line in lines

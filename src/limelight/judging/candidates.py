@@ -485,7 +485,7 @@ def _read_explanation_file(path: Path) -> Iterator[Explanation | Comparison]:
         json.loads(content)
         records = [content]
     except ValueError:  # one object per line
-        records = [line for line in content.splitlines() if line.strip()]
+        records = [line for line in content.split("\n") if line.strip()]
     for record in records:
         is_comparison = '"limelight.comparison/' in record[:200]  # the schema is the first key
         try:

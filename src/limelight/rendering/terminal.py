@@ -401,7 +401,8 @@ def _color_parts(e: Explanation, parts: Sequence[TextPart], look: Look) -> Text:
     text = Text(overflow="fold")
     for part in parts:
         if part.label:
-            text.append("\n" if text else "").append(f"{part.label}: ".rjust(_LABEL), "dim")
+            name = look.safe(collapse_spaces(part.label))  # files and documents may have any name
+            text.append("\n" if text else "").append(f"{name}: ".rjust(_LABEL), "dim")
             continue
         visible = look.safe(collapse_spaces(part.text))
         if e.has_block_features and not visible.strip():

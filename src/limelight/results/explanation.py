@@ -414,7 +414,9 @@ class Explanation(
 
     def __repr__(self) -> str:
         strongest = ", ".join(
-            f"{truncate_line(word, 12)} {score:+.3g}" for word, score in self.top(3)
+            # As repr writes it, because ids of documents may contain codes of a terminal.
+            f"{repr(truncate_line(word, 12))[1:-1]} {score:+.3g}"
+            for word, score in self.top(3)
         )
         return (
             f"<Explanation {self.method} for {truncate_line(self.target_phrase, 40)!r} of "
