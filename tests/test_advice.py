@@ -214,7 +214,7 @@ RAISED = [
         of(TWICE, "owen", SHIPPED, within="paragraphs"),
     ),
     row(
-        r"method 'zoom' scores sentences and words\. Leave features out",
+        r"method 'zoom' cannot score sentences and sentences\. Leave features and within out",
         of(SENTENCES, "zoom", features="sentences"),
         of(SENTENCES, "zoom"),
     ),
@@ -577,6 +577,7 @@ def advising_messages():
 # Messages that no row raises, by a part of the message, with the reason.
 LEARNED = "needs a learned method of a transformer: tests/training/test_learning.py"
 AUTHOR = "is for authors of methods: tests/explainers"
+CHATS = "needs a language model: tests/cli/test_conversations.py"
 NOT_TRIED = {
     "the weights in": LEARNED,
     "there is no learned method at": LEARNED,
@@ -605,7 +606,13 @@ NOT_TRIED = {
     "train needs a file of texts": "training takes seconds: tests/cli/test_train.py",
     " or --against, not both": "needs a run: tests/cli/test_summarize.py",
     "--endpoint needs --model NAME": "needs a server: tests/models/test_endpoint.py",
-    "--max-new-tokens needs": "needs a language model: tests/serving/test_serve_command.py",
+    "--max-new-tokens need a language model": "tests/serving/test_serve_command.py tries it",
+    "Give --documents or --messages without it": CHATS,
+    "--messages is one conversation": CHATS,
+    "--tabs is for pairs of texts": CHATS,
+    "give a text or --messages, not both": CHATS,
+    "is empty. Leave it out": CHATS,
+    "Owen values need features inside units": "tests/models/test_conversations.py tries it",
     "--pair is the second text of one pair": "needs a model of pairs: tests/cli/test_lines.py",
 }
 

@@ -443,6 +443,33 @@ def test_shapley_values_of_messages_equal_those_of_all_subsets():
     assert np.abs(e.scores - wanted).max() <= 1e-4
 
 
+def test_owen_values_and_zoom_score_sentences_within_documents():
+    model = chat_model()
+    options = {"documents": DOCUMENTS, "answer": "It is superb."}
+    with pytest.raises(InputError, match="features='sentences' and within='documents'"):
+        limelight.explain(model, "How?", "owen", **options)
+    owen = limelight.explain(
+        model, "How?", "owen", features="sentences", within="documents", **options
+    )
+    total = owen.explained_value - owen.base_value
+    assert owen.scores.sum() == pytest.approx(total, abs=1e-3)
+    zoom = limelight.explain(model, "How?", "zoom", samples=200, opened=4, **options)
+    opened = [
+        name for name, part in zip(zoom.features, zoom.part_names, strict=True) if name != part
+    ]
+    assert "The plot\nThe plot is dull." in opened
+    # The scores of a document's sentences add up to the Shapley value of the document.
+    masks = all_masks(4)
+    outputs = limelight.game(model, "How?", **options)(masks)[:, 0]
+    wanted = shapley_by_subsets(masks, outputs)
+    names = ["document 0", "plot.txt", "rain.txt", "document 3"]
+    sums = [
+        sum(s for s, part in zip(zoom.scores, zoom.part_names, strict=True) if part == name)
+        for name in names
+    ]
+    assert sums == pytest.approx(wanted.tolist(), abs=1e-3)
+
+
 def test_a_question_and_a_list_of_questions():
     model = chat_model()
     both = limelight.explain(
