@@ -93,6 +93,12 @@ IDS = {
         "imdb_share_u",
     },
     "live": {"live_size", "shapley_tokens_shown", "lime_distinct_words_ratio"},
+    "overhead": {
+        "pipelines_run_lime_calls",
+        "interactions_memory",
+        "growth_memory",
+        "cold_compare",
+    },
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "explain_calls_now", "serve_files_now"},
     "datasets": {
         "datasets_bare_speed",
@@ -118,6 +124,7 @@ NEEDS = {
     "corpus_cpu": ("torch",),
     "datasets": ("pyarrow",),
     "serving": ("starlette", "uvicorn"),
+    "overhead": ("sklearn", "pyarrow", "duckdb"),
     "walk": ("starlette", "uvicorn", "pyarrow"),
     "linear": ("sklearn", "pyarrow"),
     "linear_coefficients": ("sklearn", "pyarrow"),
