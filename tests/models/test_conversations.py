@@ -592,7 +592,11 @@ def test_ids_send_no_codes_to_a_terminal():
     comparison = limelight.compare(
         chat_model(), "How?", ["loo", "shapley"], documents=documents, answer="No."
     )
-    for view in (e, sentences, sentences.citations(threshold=-99.0), comparison):
+    change = limelight.counterfactual(
+        chat_model(), "How?", documents=documents, answer="No.", threshold=e.explained_value - 1e-3
+    )
+    assert "\x1b" not in repr(change)
+    for view in (e, sentences, sentences.citations(threshold=-99.0), comparison, change):
         console = Console(file=io.StringIO(), width=80)
         console.print(view)
         assert "\u241b" in console.file.getvalue()
