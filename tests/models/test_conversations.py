@@ -561,6 +561,13 @@ def test_the_last_reasoning_is_split_from_the_answer(content, steps):
     assert "".join(split.reasoning) + split.reply.content == content
 
 
+def test_a_message_may_be_an_object_of_a_library():
+    reply = SimpleNamespace(model_dump=lambda: MESSAGES[2] | {"refusal": None})
+    messages = [*MESSAGES[:2], reply, *MESSAGES[3:]]
+    assert Conversation.from_messages(messages) == Conversation.from_messages(MESSAGES)
+    assert limelight.game(chat_model(), messages).features[2] == "2 assistant"
+
+
 def test_documents_without_ids_get_different_names():
     chunk = {"source": "long.pdf"}
     documents = [
@@ -609,6 +616,8 @@ CHAT = [{"role": "user", "content": "Hi."}]
 WRONG = [
     (CHAT[0], {}, "a text must be a string or a list"),
     ([{"role": "boss", "content": "Hi."}], {}, "message 0 must have a role"),
+    ([{"content": "Hi."}], {}, "message 0 must have a role"),
+    ([{"role": "user", "content": "Hi."}, "No."], {}, "message 1 must have a role"),
     ([{"role": "user", "content": ""}], {}, "must have a content or tool calls"),
     ([{"role": "user", "content": [{"type": "image_url"}]}], {}, "must contain text only"),
     ([{"role": "assistant", "content": "Hi."}], {}, "needs a message before the answer"),
