@@ -588,6 +588,13 @@ def test_the_last_reasoning_is_split_from_the_answer(content, steps):
     assert "".join(split.reasoning) + split.reply.content == content
 
 
+def test_a_message_may_be_an_object_of_a_library():
+    reply = SimpleNamespace(model_dump=lambda: MESSAGES[2] | {"refusal": None})
+    messages = [*MESSAGES[:2], reply, *MESSAGES[3:]]
+    assert Conversation.from_messages(messages) == Conversation.from_messages(MESSAGES)
+    assert limelight.game(chat_model(), messages).features[2] == "2 assistant"
+
+
 def test_documents_without_ids_get_different_names():
     chunk = {"source": "long.pdf"}
     documents = [
@@ -619,7 +626,11 @@ def test_ids_send_no_codes_to_a_terminal():
     comparison = limelight.compare(
         chat_model(), "How?", ["loo", "shapley"], documents=documents, answer="No."
     )
-    for view in (e, sentences, sentences.citations(threshold=-99.0), comparison):
+    change = limelight.counterfactual(
+        chat_model(), "How?", documents=documents, answer="No.", threshold=e.explained_value - 1e-3
+    )
+    assert "\x1b" not in repr(change)
+    for view in (e, sentences, sentences.citations(threshold=-99.0), comparison, change):
         console = Console(file=io.StringIO(), width=80)
         console.print(view)
         assert "\u241b" in console.file.getvalue()
@@ -632,6 +643,8 @@ CHAT = [{"role": "user", "content": "Hi."}]
 WRONG = [
     (CHAT[0], {}, "a text must be a string or a list"),
     ([{"role": "boss", "content": "Hi."}], {}, "message 0 must have a role"),
+    ([{"content": "Hi."}], {}, "message 0 must have a role"),
+    ([{"role": "user", "content": "Hi."}, "No."], {}, "message 1 must have a role"),
     ([{"role": "user", "content": ""}], {}, "must have a content or tool calls"),
     ([{"role": "user", "content": [{"type": "image_url"}]}], {}, "must contain text only"),
     ([{"role": "assistant", "content": "Hi."}], {}, "needs a message before the answer"),

@@ -212,7 +212,8 @@ def _strike_words(c: Counterfactual, look: Look) -> Text:
     for part in shorten_unread(split_text(c), mark):
         visible = look.safe(collapse_spaces(part.text))
         if part.label:
-            text.append("\n" if text else "").append(f"{part.label}: ", "dim")
+            name = look.safe(collapse_spaces(part.label))
+            text.append("\n" if text else "").append(f"{name}: ", "dim")
         elif c.has_block_features and not visible.strip():
             text.append("\n")
         elif part.feature in c.removed:

@@ -99,7 +99,7 @@ class Counterfactual(TextFeatures, EqualByFields, HtmlMixin, TableMixin, JsonMix
         return len(self.features)
 
     def __repr__(self) -> str:
-        words = ", ".join(truncate_line(word, 20) for word in self.removed_features)
+        words = ", ".join(repr(truncate_line(word, 20))[1:-1] for word in self.removed_features)
         change = f"no set found, at least {self.lower_bound}"
         if self.is_robust:
             change = "no removal changes it"

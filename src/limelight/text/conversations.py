@@ -224,6 +224,8 @@ class Message:
         """
         if isinstance(value, Message):
             return value
+        if hasattr(value, "model_dump"):  # a message as the library openai returns it
+            value = value.model_dump()
         role = value.get("role") if isinstance(value, Mapping) else None
         if role not in _ROLES:
             raise InputError(
@@ -541,11 +543,10 @@ def ends_reasoning(prompt: str) -> bool:
 
 
 def is_message_list(value: Any) -> bool:
-    """Return whether ``value`` is a list of messages, which have roles."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(message, Mapping) and "role" in message for message in value)
+    """Return whether ``value`` is a list of messages, of which one has a role or a content."""
+    return isinstance(value, list) and any(
+        isinstance(message, Mapping) and ("role" in message or "content" in message)
+        for message in value
     )
 
 
