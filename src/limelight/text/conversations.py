@@ -543,7 +543,7 @@ def ends_reasoning(prompt: str) -> bool:
 
 
 def is_message_list(value: Any) -> bool:
-    """Return whether ``value`` is a list of messages, of which one has a role or a content."""
+    """Return whether ``value`` is a list of messages, one with a role or a content."""
     return isinstance(value, list) and any(
         isinstance(message, Mapping) and ("role" in message or "content" in message)
         for message in value

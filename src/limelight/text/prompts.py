@@ -332,12 +332,12 @@ def _find_content(
     return start, start + len(inner_text.strip())
 
 
-def _is_written(written: str, content: str, final: str) -> bool:
+def _is_written(written_text: str, content: str, final: str) -> bool:
     """Return whether a template wrote a content, or at least its part after the reasoning."""
     if final == content:
-        return written.strip() == content
+        return written_text.strip() == content
     # Templates write other white space around reasoning.
-    return "".join(written.split()) in ("".join(content.split()), "".join(final.split()))
+    return "".join(written_text.split()) in ("".join(content.split()), "".join(final.split()))
 
 
 def _changed_span(
