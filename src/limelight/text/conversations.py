@@ -99,34 +99,34 @@ class Document:
         InputError
             If ``value`` is no document.
         """
-        known: Mapping[str, Any]
+        fields: Mapping[str, Any]
         if isinstance(value, Document):
             return value
         if isinstance(value, str):
-            known = {"text": value}
+            fields = {"text": value}
         elif isinstance(value, Mapping):
-            known = value
+            fields = value
             for name in value:
                 if name not in ("id", "title", "text"):
                     message = unknown_name_message("key", str(name), ("id", "title", "text"))
                     raise InputError(f"document {number}: {message}")
         elif hasattr(value, "page_content"):
             metadata = _read_metadata(value)
-            known = {
+            fields = {
                 "text": value.page_content,
                 "title": metadata.get("title"),
                 "id": getattr(value, "id", None) or metadata.get("id"),
             }
         else:
-            known = {}
-        text = known.get("text")
+            fields = {}
+        text = fields.get("text")
         if not isinstance(text, str) or not text.strip():
             raise InputError(
                 f"document {number} must be a text, or have one with words as 'text', not "
                 f"{short_repr(value)}."
             )
         identifier, title = (
-            "" if known.get(name) is None else str(known[name]) for name in ("id", "title")
+            "" if fields.get(name) is None else str(fields[name]) for name in ("id", "title")
         )
         return Document(identifier if identifier.strip() else "", text, title)
 

@@ -331,12 +331,12 @@ def _find_content(
     return start + len(written) - len(written.lstrip()), end - len(written) + len(written.rstrip())
 
 
-def _is_written(written: str, content: str, final: str) -> bool:
+def _is_written(excerpt: str, content: str, final: str) -> bool:
     """Return whether a template wrote a content, or at least its part after the reasoning."""
     if final == content:
-        return written.strip() == content
+        return excerpt.strip() == content
     # Templates write other white space around reasoning.
-    return "".join(written.split()) in ("".join(content.split()), "".join(final.split()))
+    return "".join(excerpt.split()) in ("".join(content.split()), "".join(final.split()))
 
 
 def _changed_span(
