@@ -307,11 +307,11 @@ class Request:
                 raise InputError(f"give {name} or all_classes, not both.")
         if isinstance(self.protect, str) or not isinstance(self.protect, Collection):
             raise InputError(f"protect must be a list of words, not {self.protect!r}.")
-        for name in self.protect:
-            if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
+        for phrase in self.protect:
+            if isinstance(phrase, bool) or not isinstance(phrase, str | int | np.integer):
                 raise InputError(
                     "protect must contain words, or ids, roles and numbers of parts, not "
-                    f"{short_repr(name)}."
+                    f"{short_repr(phrase)}."
                 )
         if self.grid is not None:  # short for features="7 × 7 patches", which results show
             if type(self.grid) is not int or self.grid < 1:
