@@ -307,6 +307,12 @@ class Request:
                 raise InputError(f"give {name} or all_classes, not both.")
         if isinstance(self.protect, str) or not isinstance(self.protect, Collection):
             raise InputError(f"protect must be a list of words, not {self.protect!r}.")
+        for phrase in self.protect:
+            if isinstance(phrase, bool) or not isinstance(phrase, str | int | np.integer):
+                raise InputError(
+                    "protect must contain words, or ids, roles and numbers of parts, not "
+                    f"{short_repr(phrase)}."
+                )
         if self.grid is not None:  # short for features="7 × 7 patches", which results show
             if type(self.grid) is not int or self.grid < 1:
                 raise InputError(

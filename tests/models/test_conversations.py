@@ -664,6 +664,7 @@ WRONG = [
     ("How?", {"documents": ["A \ud800."]}, "document 0 must have no lone surrogates"),
     ("How \ud800?", {"documents": ["A."]}, "the question must have no lone surrogates"),
     ([{"role": "user", "content": {"kind": "text"}}], {}, "must contain text only"),
+    (CHAT, {"protect": [True], "answer": "No."}, "protect must contain words, or ids"),
     (CHAT, {"protect": ["user"], "answer": "No."}, "so there is nothing to explain.\n"),
     ("  ", {"documents": ["A."]}, "must be a text with words"),
 ]

@@ -95,7 +95,7 @@ def test_a_file_of_any_format_gives_the_explanations_of_explain(model, tmp_path,
         {"features": "sentences"},
         {"features": "words"},
         {"protect": ["system", 0]},
-        {"budget": "9 calls"},
+        {"budget": "12 calls"},
     ],
 )
 def test_options_of_a_run_are_those_of_explain(model, tmp_path, kind, options):
