@@ -117,6 +117,15 @@ def count_passes(network, counts):
     network.register_forward_hook(count, with_kwargs=True)
 
 
+def run_checks(model):
+    """Run every check of a network now, so that no pass of a function depends on earlier tests."""
+    models = [model, model.with_classes(["B-PER"])] if "tags" in vars(model.network) else [model]
+    for checked_model in models:
+        check = checked_model.check
+        _ = check.needs_equal_lengths, check.warnings, check.unusable_replacements
+        _ = check.missing_capabilities, getattr(checked_model.network, "shares_prefix", None)
+
+
 @cache
 def models():
     """Return a model, the counts of its forward passes and two inputs for every kind of model."""
@@ -156,12 +165,14 @@ def models():
             options = {"template": "the {text} is", "max_new_tokens": 6}
         count_passes(network, counts[kind])
         model_by_kind[kind] = limelight.wrap(network, tokenizer=tokenizer, **options)
+        run_checks(model_by_kind[kind])
     chat_network, chat_tokenizer = chats["chat_network"]()
     for kind in ("chat", "question with documents"):
         counts[kind] = {"passes": 0, "rows": 0}
         model_by_kind[kind] = limelight.wrap(
             chat_network, tokenizer=chat_tokenizer, max_new_tokens=6
         )
+        run_checks(model_by_kind[kind])
     photo = images["photo"]
     question, documents = chats["QUESTION"], chats["DOCUMENTS"]
     inputs = {kind: [TEXT, OTHER] for kind in model_by_kind}

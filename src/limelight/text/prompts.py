@@ -332,21 +332,12 @@ def _find_content(
     return start, start + len(inner_text.strip())
 
 
-<<<<<<< HEAD
-def _is_written(written_text: str, content: str, final: str) -> bool:
-    """Return whether a template wrote a content, or at least its part after the reasoning."""
-    if final == content:
-        return written_text.strip() == content
-    # Templates write other white space around reasoning.
-    return "".join(written_text.split()) in ("".join(content.split()), "".join(final.split()))
-=======
 def _is_written(excerpt: str, content: str, final: str) -> bool:
     """Return whether a template wrote a content, or at least its part after the reasoning."""
     if final == content:
         return excerpt.strip() == content
     # Templates write other white space around reasoning.
     return "".join(excerpt.split()) in ("".join(content.split()), "".join(final.split()))
->>>>>>> wip-review
 
 
 def _changed_span(
