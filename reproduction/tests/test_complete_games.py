@@ -185,7 +185,7 @@ def test_a_model_that_only_compares_has_no_words_that_matter_but_one_pair_that_d
     model = limelight.wrap(compare_sentences, classes=classes, scale="score", mask="x", pairs=True)
     model_input = model.read(("rain falls here", "the rain"))
     features = build_features(model_input)
-    second = np.array([spans[0][0] >= model_input.parts[1][0] for spans in features.spans])
+    second = np.array([spans[0][0] >= model_input.parts[1].span[0] for spans in features.spans])
     assert second.tolist() == [False, False, False, True, True]
     game = play_all_masks(model.game(model_input, features, "mask"), second, target=2)
     np.testing.assert_allclose(game.shapley, 0.0, atol=1e-12)

@@ -90,6 +90,7 @@ def test_a_model_stays_as_it_was_when_it_breaks(method, where, monkeypatch):
     model = half_trained()
     request = limelight.explain(model, TEXT, "loo")  # what transformers builds at first is built
     assert request.features
+    assert not model.check.missing_capabilities  # a check would find the broken layer
     network = model.network
     broken = {
         "classifier": network.classifier,

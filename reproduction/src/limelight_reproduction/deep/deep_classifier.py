@@ -30,6 +30,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "lrp": "the deep networks are explained by the paper's methods",
         "tables": "what follows the attention of a deep network is not linear",
         "exact_game": "the layers of a deep network mix its words",
+        "refilling": "a deep network has no exact formula",
         "spans": "it classifies whole texts",
         "hidden_states": "its states are not shown",
         "generation": "it is a classifier",
