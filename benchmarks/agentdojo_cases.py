@@ -18,12 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from agentdojo.agent_pipeline.agent_pipeline import load_system_message
-from agentdojo.agent_pipeline.ground_truth_pipeline import GroundTruthPipeline
-from agentdojo.attacks.important_instructions_attacks import ImportantInstructionsAttackNoModelName
-from agentdojo.functions_runtime import FunctionsRuntime
-from agentdojo.task_suite.load_suites import get_suites
-from agentdojo.types import get_text_content_as_str
+
+if __name__ == "__main__":  # another environment has this package
+    from agentdojo.agent_pipeline.agent_pipeline import load_system_message
+    from agentdojo.agent_pipeline.ground_truth_pipeline import GroundTruthPipeline
+    from agentdojo.attacks.important_instructions_attacks import (
+        ImportantInstructionsAttackNoModelName,
+    )
+    from agentdojo.functions_runtime import FunctionsRuntime
+    from agentdojo.task_suite.load_suites import get_suites
+    from agentdojo.types import get_text_content_as_str
 
 CASES_PER_SUITE = 60
 MAX_CHARACTERS = 7_000  # about 2,000 tokens

@@ -79,10 +79,10 @@ EXCEPTIONS = {
         "Vocabulary",
         "build_features",
         "truncate_line",
-        "side_names",
+        "part_names",
         "token_strings",
         "tokenize",
-        "append_sides",
+        "append_parts",
     },
     # the paper's classifier over patches, and pictures with labels
     "limelight.models.attention": {"PatchClassifier"},

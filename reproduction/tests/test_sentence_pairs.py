@@ -247,7 +247,7 @@ def test_rows_say_what_the_library_says_of_the_same_pair(setting, few_pairs):
             np.testing.assert_allclose(result["scores"][name], value.scores, rtol=1e-4, atol=1e-5)
             assert value.signed == (name in pair_rows.SIGNED)
         assert ["first" if not own_value else "second" for own_value in result["second"]] == list(
-            value.sides
+            value.part_names
         )
 
 

@@ -815,9 +815,12 @@ def _list_warning(request: Request, count: int, queries: Sequence[Query]) -> str
     has_answer_list = isinstance(request.answer, tuple)
     if count < 2 or has_answer_list or not queries or not isinstance(queries[0], AnswerQuery):
         return ""
+    advice = "pass the question as the text, and documents=."
+    if queries[0].prompt:  # the template has room for one text
+        advice = "pass '\\n\\n'.join(documents) as the text, with features='paragraphs'."
     return (
         f"This list was read as {count} texts with an answer each. If they are documents for "
-        "one answer, pass the question as the text, and documents=."
+        f"one answer, {advice}"
     )
 
 

@@ -443,6 +443,14 @@ def test_shapley_values_of_messages_equal_those_of_all_subsets():
     assert np.abs(e.scores - wanted).max() <= 1e-4
 
 
+def test_the_advice_about_a_list_of_documents_works():
+    model = chat_model()
+    first, *_ = limelight.explain(model, ["One film.", "Two films."], "loo", answer="Good.")
+    assert "pass the question as the text, and documents=" in first.warnings[0]
+    documents = ["One film.", "Two films."]
+    assert len(limelight.explain(model, "How?", "loo", documents=documents, answer="Good.")) == 2
+
+
 def test_owen_values_and_zoom_score_sentences_within_documents():
     model = chat_model()
     options = {"documents": DOCUMENTS, "answer": "It is superb."}
