@@ -1,7 +1,8 @@
 """One text as a game: the outputs of a model as a function of the features that are present."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
@@ -17,6 +18,7 @@ _MAX_CACHED_ROWS = 50_000  # a few hundred bytes each
 _MAX_CACHED_NUMBERS = 8_000_000  # in all rows, 8 bytes each: there may be many classes
 # A model that rejects a text without words accepts at least this share of the single words.
 _MIN_ACCEPTED_SHARE = 0.5
+_EMPTY_ANSWERS = 5  # random outputs whose mean is the output for the empty text
 NO_BASE_VALUE = "The model rejects the text without words, so there is no base value"
 
 
@@ -31,6 +33,27 @@ def validate_masks(keep: Any, d: int) -> Bool[np.ndarray, "n d"]:
     return masks.astype(bool)
 
 
+@final
+@dataclass(frozen=True)
+class RandomGame:
+    """A game with random outputs: for equal masks, they are different draws.
+
+    Each call must draw new outputs, because standard errors count outputs as independent.
+    """
+
+    draw: Game
+
+    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Return a new output for each mask."""
+        return self.draw(keep)
+
+    def average(self, count: int) -> Game:
+        """Return the game whose outputs are means over ``count`` draws."""
+        return lambda keep: (
+            self.draw(np.repeat(keep, count, axis=0)).reshape(len(keep), count, -1).mean(axis=1)
+        )
+
+
 class TextGame:
     """The outputs of a model on one text as a function of the features that are present.
 
@@ -41,12 +64,15 @@ class TextGame:
     word, such as a lone colon. Then ``empty_output`` is None, and the mean of the outputs for each
     single feature is imputed for every such mask. Values that need the output of the empty text,
     such as Shapley values, stay defined. ``imputed_count`` counts the imputed outputs.
+
+    The outputs of a `RandomGame` are never cached or imputed.
     """
 
     def __init__(
         self, call_model: Game, features: Features, replacement: str, *, use_cache: bool
     ) -> None:
-        self._call_model, self._use_cache = call_model, use_cache
+        self.is_random = isinstance(call_model, RandomGame)
+        self._call_model, self._use_cache = call_model, use_cache and not self.is_random
         self.features, self.replacement = features.strings, replacement
         self.imputed_count = 0
         self._cache: dict[bytes, Float[np.ndarray, " C"]] = {}
@@ -89,7 +115,16 @@ class TextGame:
     @property
     def empty_output(self) -> Float[np.ndarray, " C"] | None:
         """The outputs with every feature removed; None if the model rejects that text."""
+        if self.is_random:
+            return self._mean_empty_output
         return None if self.rejects_empty else self(~self._full_mask)[0]
+
+    @cached_property
+    def _mean_empty_output(self) -> Float[np.ndarray, " C"]:
+        """The mean of a few random outputs with every feature removed."""
+        with track_calls(None):
+            outputs = self(np.repeat(~self._full_mask, _EMPTY_ANSWERS, axis=0))
+        return outputs.mean(axis=0)
 
     @property
     def is_constant(self) -> bool:
