@@ -185,11 +185,14 @@ class ServerClient:
         InputError
             If ``max_calls`` does not leave so many calls.
         """
-        if self.max_calls is not None and (remaining := self.max_calls - self._traffic.calls) < calls:
+        if (
+            self.max_calls is not None
+            and (remaining := self.max_calls - self._traffic.calls) < calls
+        ):
             raise InputError(
                 f"this needs about {calls:,} calls, but max_calls={self.max_calls:,} leaves "
-                f"{max(remaining, 0):,}. Set a budget such as budget='{max(remaining, 1)} calls', or raise "
-                "max_calls."
+                f"{max(remaining, 0):,}. Set a budget such as budget='{max(remaining, 1)} calls', "
+                "or raise max_calls."
             )
         if self.estimate is not None:
             self.estimate(EndpointCost(calls, calls * self._traffic.prompt_tokens, self.model))

@@ -48,8 +48,8 @@ class Agreement:
         InputError
             If the reference has no label, or does not match the regular expression.
         """
-        if self.compare is not None:
-            return lambda answer: self._call(reference, answer)
+        if (compare := self.compare) is not None:
+            return lambda answer: _read_number(compare(reference, answer))
         if (expected := self.read(reference)) is None:
             raise InputError(
                 f"the answer {truncate_line(reference, 80)!r} has nothing that agreement="
@@ -57,19 +57,18 @@ class Agreement:
             )
         return lambda answer: float(self.read(answer) == expected)
 
-    def _call(self, reference: str, answer: str) -> float:
-        """Return the number of the user's function for two answers."""
-        assert self.compare is not None
-        number = self.compare(reference, answer)
-        try:
-            value = float(number)
-        except (TypeError, ValueError):
-            value = math.nan
-        if not math.isfinite(value):
-            raise InputError(
-                f"the function of agreement= must return a finite number, not {short_repr(number)}."
-            )
-        return value
+
+def _read_number(number: Any) -> float:
+    """Return what the user's function returned as a float, if it is finite."""
+    try:
+        value = float(number)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(
+            f"the function of agreement= must return a finite number, not {short_repr(number)}."
+        )
+    return value
 
 
 def parse_agreement(agreement: Any) -> Agreement:

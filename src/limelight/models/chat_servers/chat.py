@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, cast, final
 
 import numpy as np
 
@@ -213,8 +213,7 @@ class ChatServer(ServerClient):
 
     def game(self, model_input: ModelInput, features: Features, replacement: str) -> Game:  # noqa: ARG002
         """Return the agreement of a new answer for each mask, which is random in general."""
-        (query,) = model_input.queries
-        assert isinstance(query, AnswerQuery)
+        (query,) = cast(tuple[AnswerQuery, ...], model_input.queries)
         compare, write = self._rule.to_answer(query.text), self._writer(model_input, features)
 
         def agreements(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
@@ -349,7 +348,6 @@ class _Prompt(NamedTuple):
         text = self.model_input.text
         if self.conversation.documents:
             start = len(text) - len(_REPLY_START) - len(last.content)
-            assert text[start:].startswith(last.content)
             write_text = prompt_writer(self.model_input, features)
 
             def write_documents(keep: Bool[np.ndarray, " d"]) -> _Messages:
