@@ -95,7 +95,7 @@ def _choose_sampler(settings: "Shapley", d: int, calls: int) -> "Shapley":
     """Return the settings with the sampler that is best for a number of calls."""
     if settings.sampler != "auto":
         return settings
-    if settings.until is not None:
+    if settings.until is not None or settings.answers is not None:
         return replace(settings, sampler="orders")
     return replace(settings, sampler="regression" if _prefers_regression(d, calls) else "orders")
 

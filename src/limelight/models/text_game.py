@@ -65,17 +65,27 @@ class TextGame:
     single feature is imputed for every such mask. Values that need the output of the empty text,
     such as Shapley values, stay defined. ``imputed_count`` counts the imputed outputs.
 
-    The outputs of a `RandomGame` are never cached or imputed.
+    The outputs of a `RandomGame` are never cached or imputed. Means of several ``answers`` are.
     """
 
     def __init__(
-        self, call_model: Game, features: Features, replacement: str, *, use_cache: bool
+        self,
+        call_model: Game,
+        features: Features,
+        replacement: str,
+        *,
+        use_cache: bool,
+        answers: int = 1,
     ) -> None:
+        self.calls_per_mask = answers if isinstance(call_model, RandomGame) else 1
+        if isinstance(call_model, RandomGame) and answers > 1:
+            call_model = call_model.average(answers)
         self.is_random = isinstance(call_model, RandomGame)
         self._call_model, self._use_cache = call_model, use_cache and not self.is_random
         self.features, self.replacement = features.strings, replacement
         self.imputed_count = 0
         self._cache: dict[bytes, Float[np.ndarray, " C"]] = {}
+        self._empty_outputs: list[Float[np.ndarray, "_ C"]] = []  # random ones
         self._last_error: Exception | None = None  # with which the model last rejected a text
 
     def __len__(self) -> int:
@@ -89,6 +99,10 @@ class TextGame:
         """Return the model's outputs for each mask."""
         masks = validate_masks(keep, len(self))
         # Tables have an output for every mask, so nothing is cached or imputed.
+        if self.is_random and len(masks):
+            outputs = self._call_model(masks)
+            self._empty_outputs.append(outputs[~masks.any(axis=1)])
+            return outputs
         if not self._use_cache or not len(masks):
             # The outputs for no masks have C columns too. Only a model call shows how many.
             return self._call_model(masks) if len(masks) else self(self._full_mask)[:0]
@@ -119,12 +133,13 @@ class TextGame:
             return self._mean_empty_output
         return None if self.rejects_empty else self(~self._full_mask)[0]
 
-    @cached_property
+    @property
     def _mean_empty_output(self) -> Float[np.ndarray, " C"]:
-        """The mean of a few random outputs with every feature removed."""
-        with track_calls(None):
-            outputs = self(np.repeat(~self._full_mask, _EMPTY_ANSWERS, axis=0))
-        return outputs.mean(axis=0)
+        """The mean of all random outputs so far with every feature removed, at least of a few."""
+        if (missing := _EMPTY_ANSWERS - sum(map(len, self._empty_outputs))) > 0:
+            with track_calls(None):
+                self(np.repeat(~self._full_mask, missing, axis=0))
+        return np.concatenate(self._empty_outputs).mean(axis=0)
 
     @property
     def is_constant(self) -> bool:
