@@ -565,8 +565,8 @@ def reason_unusable(method: Method, model: Model, advice: str = "") -> str:
     needs = cast(Capability, method.implementations[-1].needs)
     if needs is None:  # any model would do whose outputs are not random
         return (
-            f"method {method.id!r} does not support the answers of a chat API (agreement=), because "
-            f"it ignores their noise.{advice}"
+            f"method {method.id!r} does not support the answers of a chat API (agreement=), "
+            f"because it ignores their noise.{advice}"
         )
     if (reason := reason_missing(model, needs)) is None:  # then the replacement is at fault
         return (
