@@ -15,7 +15,7 @@ from limelight.progress import track_calls
 from limelight.results import Attribution, Pairs
 from limelight.sampling.all_masks import values_from_repeated_outputs
 from limelight.sampling.masks import draw_coin_masks, text_rng
-from limelight.sampling.ranks import ERROR_LEVEL, TopSizes, certify_tops_by_errors
+from limelight.sampling.ranks import ERROR_LEVEL, TopSizes, certify_tops_by_errors, group_draws
 from limelight.sampling.regression import LimeFit
 from limelight.sampling.sample import Game, MaskSampler, Sample, fit_until_stopped
 from limelight.sampling.spread import (
@@ -94,14 +94,14 @@ class TargetGame:
                 intercept=float(values[0]) if has_intercept else None,
                 masks=len(keep),
             )
-        repeated = values_from_repeated_outputs(
-            self.draw(keep, answers), matrix, known_range=self.known_range
-        )
+        outputs = self.draw(keep, answers)
+        repeated = values_from_repeated_outputs(outputs, matrix, known_range=self.known_range)
         scores, stderr = repeated.values[has_intercept:], repeated.stderr[has_intercept:]
         return self.make_attribution(
             scores,
             stderr,
             intercept=float(repeated.values[0]) if has_intercept else None,
+            draws=group_draws(outputs.T @ matrix[:, has_intercept:]),
             certain_tops=certify_tops_by_errors(scores, stderr),
             masks=len(keep),
             **_noise_diagnostics(repeated.components, answers),

@@ -57,9 +57,10 @@ def values_from_repeated_outputs(
 ) -> RepeatedValues:
     r"""Return weighted sums of mean outputs, with the errors that random outputs cause.
 
-    The value :math:`\sum_S A_S \bar f(S)` has the variance :math:`\sum_S A_S^2 s_S^2/k`, where
-    :math:`s_S^2` is the variance of the k outputs for a mask. If all outputs for each mask agree,
-    the errors allow for three outputs that are off by ``known_range``.
+    The value :math:`\sum_S A_S \bar f(S)` has the variance :math:`\sum_S A_S^2 \sigma_S^2/k`. The
+    estimate of :math:`\sigma_S^2` is the variance of the k outputs for the mask and, as one more
+    degree of freedom, the mean variance of all masks. If all outputs for each mask agree, the errors
+    allow for three outputs that are off by ``known_range``.
 
     Parameters
     ----------
@@ -71,14 +72,16 @@ def values_from_repeated_outputs(
         How far the output is known to move.
     """
     n, k = outputs.shape
-    means = outputs.mean(axis=1)
+    means, components = outputs.mean(axis=1), estimate_variance_components(outputs)
     deviations = (outputs - means[:, None]) * np.sqrt(k / (k - 1)) / k
-    spread = PowerSums.from_contributions(
-        (matrix[:, None, :] * deviations[:, :, None]).reshape(n * k, -1)
-    )
+    contributions = matrix[:, None, :] * deviations[:, :, None]
+    spread = PowerSums.from_contributions(contributions.reshape(n * k, -1))
+    # A few outputs for a mask often agree by chance, also if its output is random.
+    variance = ((k - 1) * outputs.var(axis=1, ddof=1) + components.within) / k
+    spread = spread._replace(first=np.zeros(matrix.shape[1]), second=matrix.T**2 @ variance / k)
     step = known_range * np.abs(matrix).max(axis=0) / k
     stderr, _ = spread.standard_error_or_unseen(step, n * k, degrees=n * (k - 1))
-    return RepeatedValues(matrix.T @ means, stderr, estimate_variance_components(outputs))
+    return RepeatedValues(matrix.T @ means, stderr, components)
 
 
 def lime_matrix(d: int, *, bandwidth: float = 0.25) -> Float[np.ndarray, "n d+1"]:
