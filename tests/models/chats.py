@@ -27,6 +27,12 @@ class Chats(ThreadingHTTPServer):
     def url(self):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
+    def send(self, data):
+        """Return status, headers and content of the reply to a request, without a network."""
+        body = json.loads(data)
+        self.bodies.append(body)
+        return 200, {}, json.dumps(self.reply(body)).encode()
+
     def reply(self, body):
         with self.lock:
             content = self.answer(body["messages"], body["temperature"], self.rng)

@@ -59,8 +59,8 @@ def values_from_repeated_outputs(
 
     The value :math:`\sum_S A_S \bar f(S)` has the variance :math:`\sum_S A_S^2 \sigma_S^2/k`. The
     estimate of :math:`\sigma_S^2` is the variance of the k outputs for the mask and, as one more
-    degree of freedom, the mean variance of all masks. If all outputs for each mask agree, the errors
-    allow for three outputs that are off by ``known_range``.
+    degree of freedom, the mean variance of all masks. If all outputs for each mask agree, the
+    errors allow for three outputs that are off by ``known_range``.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def values_from_repeated_outputs(
     return RepeatedValues(matrix.T @ means, stderr, components)
 
 
-def lime_matrix(d: int, *, bandwidth: float = 0.25) -> Float[np.ndarray, "n d+1"]:
+def lime_matrix(d: int, *, bandwidth: float = 0.25) -> Float[np.ndarray, "n coefficients"]:
     """Return the matrix from the outputs for all masks to the intercept and the scores of LIME."""
     keep = enumerate_masks(d)
     x = np.column_stack([np.ones(len(keep)), keep])
