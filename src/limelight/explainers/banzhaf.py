@@ -358,6 +358,7 @@ class Banzhaf(CertifyingSettings):
     samples: Annotated[int | None, at_least(4)] = None
     max_samples: Annotated[int, at_least(4), NotBelow("samples")] = 500_000
     few_calls: Annotated[int | None, at_least(_MIN_LASSO_MASKS + _FIXED_CALLS)] = None
+    answers: Annotated[int | None, at_least(1)] = None
 
     def __post_init__(self) -> None:
         if self.few_calls is not None and (self.samples or self.tolerance):

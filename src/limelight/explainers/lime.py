@@ -338,6 +338,7 @@ class Lime(CertifyingSettings):
     rows: int | None = None
     per_head: bool = False
     fit: bool = False
+    answers: Annotated[int | None, at_least(1)] = None
     sizes: Annotated[str, OneOf(MASK_SIZE_POWERS)] = "balanced"
     # The exact limit belongs to a regression without penalty, row 0 or selection.
     ridge: ClassVar[float] = 0.0
@@ -402,4 +403,5 @@ class LimeSampled(CertifyingSettings):
     num_features: Annotated[int | None, at_least(1)] = None
     feature_selection: Annotated[str, OneOf(SELECTIONS)] = "auto"
     sizes: Annotated[str, OneOf(MASK_SIZE_POWERS)] = "uniform"
+    answers: ClassVar[int | None] = None
     sample_size = property(_choose_sample_size)

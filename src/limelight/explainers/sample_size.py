@@ -227,13 +227,9 @@ class SamplingSettings:
 
 @settings_class
 class CertifyingSettings(SamplingSettings):
-    """Settings of methods that sample masks until the strongest features are certain.
-
-    ``answers`` is the number of random outputs for each mask, None for other models.
-    """
+    """Settings of methods that sample masks until the strongest features are certain."""
 
     until: Annotated[str | None, Top] = None
-    answers: Annotated[int | None, at_least(1)] = None
 
 
 def fit_sample_size(settings: Any, d: int, calls: int, *, count: str = "samples") -> Any:

@@ -19,7 +19,7 @@ _ADVICE = (
 
 @final
 @dataclass(frozen=True)
-class Agreement:
+class AgreementRule:
     """A rule that compares a new answer with an earlier one.
 
     Parameters
@@ -29,7 +29,7 @@ class Agreement:
     identity
         A string that differs between rules.
     read
-        Returns what counts of an answer, or None if the answer does not have it.
+        Returns the part of an answer that counts, or None if the answer does not have it.
     compare
         The function of the user, which compares complete answers. None compares what ``read``
         returns.
@@ -59,7 +59,7 @@ class Agreement:
 
 
 def _read_number(number: Any) -> float:
-    """Return what the user's function returned as a float, if it is finite."""
+    """Convert the result of the user's function to a finite float."""
     try:
         value = float(number)
     except (TypeError, ValueError):
@@ -71,7 +71,7 @@ def _read_number(number: Any) -> float:
     return value
 
 
-def parse_agreement(agreement: Any) -> Agreement:
+def parse_agreement(agreement: Any) -> AgreementRule:
     """Return the rule that the user describes.
 
     Parameters
@@ -87,7 +87,7 @@ def parse_agreement(agreement: Any) -> Agreement:
     """
     if isinstance(agreement, str):
         if agreement == "exact":
-            return Agreement("exact", "exact")
+            return AgreementRule("exact", "exact")
         if len(agreement) > 2 and agreement[0] == agreement[-1] == "/":
             try:
                 agreement = re.compile(agreement[1:-1])
@@ -104,11 +104,11 @@ def parse_agreement(agreement: Any) -> Agreement:
     if callable(agreement):
         name = getattr(agreement, "__qualname__", type(agreement).__qualname__)
         digest = function_fingerprint(agreement)
-        return Agreement(name, f"{name} {digest and digest.digest}", compare=agreement)
+        return AgreementRule(name, f"{name} {digest and digest.digest}", compare=agreement)
     raise InputError(f"{_ADVICE}, not {short_repr(agreement)}.")
 
 
-def _compare_matches(pattern: re.Pattern[str]) -> Agreement:
+def _compare_matches(pattern: re.Pattern[str]) -> AgreementRule:
     """Return the rule that compares the text that a regular expression finds."""
     if not isinstance(pattern.pattern, str):
         raise InputError("agreement must be a regular expression for texts, not for bytes.")
@@ -119,10 +119,10 @@ def _compare_matches(pattern: re.Pattern[str]) -> Agreement:
         return None if match is None else match[min(pattern.groups, 1)]
 
     name = f"/{pattern.pattern}/"
-    return Agreement(name, f"{name} {pattern.flags}", find_text)
+    return AgreementRule(name, f"{name} {pattern.flags}", find_text)
 
 
-def _compare_labels(labels: Sequence[Any]) -> Agreement:
+def _compare_labels(labels: Sequence[Any]) -> AgreementRule:
     """Return the rule that compares the labels that occur first in two answers."""
     names = [label.strip() if isinstance(label, str) else "" for label in labels]
     lower = [name.lower() for name in names]
@@ -139,4 +139,4 @@ def _compare_labels(labels: Sequence[Any]) -> Agreement:
         match = pattern.search(answer)
         return None if match is None else match[0].lower()
 
-    return Agreement(f"labels {', '.join(names)}", repr(lower), find_label)
+    return AgreementRule(f"labels {', '.join(names)}", repr(lower), find_label)

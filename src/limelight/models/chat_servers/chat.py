@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, cast, final
 import numpy as np
 
 from limelight.errors import InputError, check_count
-from limelight.models.chat_servers.agreement import Agreement, Comparison, parse_agreement
+from limelight.models.chat_servers.agreement import AgreementRule, Comparison, parse_agreement
 from limelight.models.endpoint import ServerClient, read_address
 from limelight.models.engine import Engine
 from limelight.models.functions import Function, split_segments, word_spans
@@ -114,7 +114,7 @@ class ChatServer(ServerClient):
         return {"max_new_tokens": self.max_new_tokens, "stop": list(self.stop)}
 
     @cached_property
-    def _rule(self) -> Agreement:
+    def _rule(self) -> AgreementRule:
         """The rule that compares two answers."""
         return parse_agreement(self.agreement)
 
@@ -141,9 +141,9 @@ class ChatServer(ServerClient):
         """
         if isinstance(text, Conversation):
             if text.reply is not None:
-                answer = _Prompt.from_conversation(text, self._prompts[1]).reply
+                answer = _ChatPrompt.from_conversation(text, self._prompts[1]).reply
                 return AnswerQuery(answer)
-            messages = _Prompt.from_conversation(text, self._prompts[1]).messages
+            messages = _ChatPrompt.from_conversation(text, self._prompts[1]).messages
         else:
             messages = self._text_messages(validate_text(text))
         answer, is_truncated = self._answer(messages, temperature=0)
@@ -178,7 +178,7 @@ class ChatServer(ServerClient):
             raise InputError(f"{self.limitations['has_subwords']}. Leave subwords out.")
         question, prompt_text = "", ""
         if isinstance(text, Conversation):
-            prompt = _Prompt.from_conversation(text, self._prompts[1])
+            prompt = _ChatPrompt.from_conversation(text, self._prompts[1])
             model_input, messages = prompt.model_input, prompt.messages
             question = text.question
         else:
@@ -232,7 +232,7 @@ class ChatServer(ServerClient):
         """Return a function from a mask to the messages without the removed features."""
         source = model_input.source
         if isinstance(source, Conversation):
-            return _Prompt(source, model_input, self._prompts[1]).writer(features)
+            return _ChatPrompt(source, model_input, self._prompts[1]).writer(features)
         (segments,) = split_segments(model_input, features)
         return lambda keep: self._text_messages("".join(segments.replace_words(keep, None)))
 
@@ -300,7 +300,7 @@ class ChatServer(ServerClient):
         return Engine(len, size=len, max_items=4 * self.parallel)  # type: ignore[arg-type]
 
 
-class _Prompt(NamedTuple):
+class _ChatPrompt(NamedTuple):
     """A conversation as an input, and its messages as a chat API takes them."""
 
     conversation: Conversation
@@ -308,7 +308,7 @@ class _Prompt(NamedTuple):
     document_prompt: str
 
     @staticmethod
-    def from_conversation(conversation: Conversation, document_prompt: str) -> "_Prompt":
+    def from_conversation(conversation: Conversation, document_prompt: str) -> "_ChatPrompt":
         """Split the parts of a conversation into words.
 
         Raises
@@ -323,7 +323,7 @@ class _Prompt(NamedTuple):
             )
         prompt = write_prompt(conversation, write_plain_chat, document_prompt=document_prompt)
         model_input = split_prompt(prompt, conversation, word_spans)
-        return _Prompt(conversation, model_input, document_prompt)
+        return _ChatPrompt(conversation, model_input, document_prompt)
 
     @property
     def reply(self) -> str:
@@ -360,7 +360,7 @@ class _Prompt(NamedTuple):
         parts = [text[slice(*part.span)] for part in self.model_input.parts]
 
         def write_messages(keep: Bool[np.ndarray, " d"]) -> _Messages:
-            """Return the messages of which something stays."""
+            """Return the messages without the removed features, and without empty ones."""
             messages = list[dict[str, Any]]()
             for message, part, masked in zip(
                 self.filled_messages, parts, write_parts(keep), strict=True
