@@ -31,6 +31,7 @@ from limelight.models.protocol import (
     TOKENIZATION_WARNING,
     Capability,
     Link,
+    Model,
     Property,
     answer_warnings,
     attaches_to_prompt,
@@ -931,7 +932,7 @@ def wrap_endpoint(
     timeout: int | float = 60.0,
     estimate: Callable[[EndpointCost], None] | None = print_cost,
     max_calls: int | None = None,
-) -> ServerClient:
+) -> Model:
     """Return a language model behind a server as a model whose answers can be explained.
 
     Without ``agreement``, the server must have OpenAI's completions interface and return the
