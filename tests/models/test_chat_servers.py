@@ -248,6 +248,43 @@ def test_the_announced_calls_cover_those_that_are_made_and_obey_the_budget(serve
     assert 0.6 * budget <= made <= announced[0].calls <= budget
 
 
+@pytest.mark.parametrize("method", ["shapley", "banzhaf", "lime"])
+def test_a_pilot_measures_both_variances_if_masks_are_sampled(server, method):
+    documents = [f"Fact {j}x." for j in range(10)] + ["In Oslo."]
+    e = limelight.explain(
+        wrap_model(server), QUESTION, method, documents=documents, budget="500 calls", answer="Yes."
+    )
+    # The variance of an answer is p (1 − p) with or without Oslo.
+    p = np.array([probability("Oslo"), probability("")])
+    assert e.diagnostics["answer_variance"] == pytest.approx((p * (1 - p)).mean(), abs=0.2)
+    assert 0 <= e.diagnostics["mask_variance"] <= 0.25
+    assert e.diagnostics["best_answers"] == 1
+    assert len(server.bodies) - 5 <= 500
+
+
+def test_more_answers_for_each_mask_give_no_smaller_errors_for_as_many_calls(server):
+    documents = [f"Fact {j}x." for j in range(9)] + ["In Oslo."]
+    errors = [
+        np.median(
+            [
+                limelight.explain(
+                    wrap_model(server),
+                    QUESTION,
+                    "banzhaf",
+                    documents=documents,
+                    answers=answers,
+                    samples=samples,
+                    seed=seed,
+                    answer="Yes.",
+                ).stderr.mean()
+                for seed in range(5)
+            ]
+        )
+        for answers, samples in ((1, 360), (4, 90))
+    ]
+    assert errors[0] < 1.05 * errors[1]
+
+
 def test_a_limit_of_calls_raises_an_error_before_the_first_mask(server):
     model = wrap_model(server, max_calls=100)
     with pytest.raises(InputError, match=r"max_calls=100 leaves 94\. Set a budget"):
