@@ -1268,7 +1268,7 @@ def read_address(url: Any, path_end: str) -> str:
     if is_chat and path_end == "/completions":
         raise InputError(
             "url must lead to /v1/completions, because chat interfaces do not return the "
-            "probability of a given answer. To compare answers instead, add agreement='exact'."
+            "probability of a given answer. To compare answers, use agreement='exact' in Python."
         )
     if path.endswith("/completions") and not is_chat and path_end != "/completions":
         path = path.removesuffix("/completions")
