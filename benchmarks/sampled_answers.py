@@ -176,36 +176,36 @@ def ranking_measures(runs: int) -> Iterator[Measure]:
     yield Measure(
         id="ranking_top_changes",
         what="single answers: another top document in a second run",
-        value=round(top_changes / runs, 3),
+        value=round(float(top_changes / runs), 3),
         note=f"{runs} models, {2**d} calls in each run",
     )
     yield Measure(
         id="ranking_top_certain",
         what="of these: the top document is certain in limelight",
-        value=round(top_claims / max(top_changes, 1), 4),
+        value=round(float(top_claims / max(top_changes), 1), 4),
         below=0.05,
     )
     yield Measure(
         id="ranking_pair_changes",
         what="single answers: pairs of documents in another order in a second run",
-        value=round(changes / pairs, 3),
+        value=round(float(changes / pairs), 3),
         note=f"{changes} of {pairs} pairs",
     )
     yield Measure(
         id="ranking_significant_changes",
         what="of these pairs: significant difference in limelight",
-        value=round(significant / max(changes, 1), 4),
+        value=round(float(significant / max(changes), 1), 4),
         below=0.05,
     )
     yield Measure(
         id="ranking_claims",
         what="all pairs: significant difference in limelight",
-        value=round(claims / pairs, 3),
+        value=round(float(claims / pairs), 3),
     )
     yield Measure(
         id="ranking_false_claims",
         what="all pairs: significant difference of the wrong sign",
-        value=round(false_claims / pairs, 4),
+        value=round(float(false_claims / pairs), 4),
         below=0.025,
     )
 
