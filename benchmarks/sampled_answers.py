@@ -182,7 +182,7 @@ def ranking_measures(runs: int) -> Iterator[Measure]:
     yield Measure(
         id="ranking_top_certain",
         what="of these: the top document is certain in limelight",
-        value=round(float(top_claims / max(top_changes), 1), 4),
+        value=round(float(top_claims / max(top_changes, 1)), 4),
         below=0.05,
     )
     yield Measure(
@@ -194,7 +194,7 @@ def ranking_measures(runs: int) -> Iterator[Measure]:
     yield Measure(
         id="ranking_significant_changes",
         what="of these pairs: significant difference in limelight",
-        value=round(float(significant / max(changes), 1), 4),
+        value=round(float(significant / max(changes, 1)), 4),
         below=0.05,
     )
     yield Measure(

@@ -246,6 +246,8 @@ class Batch:
                 f"replacement {REFILL!r} averages logits, not probabilities. Leave scale out, or "
                 f"use replacement={self.model.replacements[0]!r}."
             )
+        if answers > 1 and not self.game(name).is_random:
+            return self.game(name)
         key = name if answers == 1 else f"{name} {answers}"
         if key not in self.cache.text_games:
             (model_input,), (features,) = self.inputs, self.features
