@@ -45,6 +45,7 @@ ORDER = (
     "coverage_context_cite",
     "coverage_owen",
     "coverage_owen_cuda",
+    "sampled_answers",
     "verdicts",
     "interval_candidates",
     "patches",

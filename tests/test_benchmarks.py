@@ -84,6 +84,7 @@ IDS = {
         "captum LIME, samples=100",
     },
     "samplers": {"synthetic_16_10", "synthetic_6_4", "rule_False", "held_False"},
+    "sampled_answers": {"coverage_loo", "masks_shapley", "ranking_pair_changes"},
     "certain_ranks": {"orders_25_AND_of_3", "until_3_ties", "cells", "reviews_top3_10"},
     "linear": {"imdb_lime", "imdb_shapley", "ag_news_sampled_ratio", "imdb_sampled_lime"},
     "linear_coefficients": {

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from limelight.judging import Judgment, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
-    from limelight.models.endpoint import Endpoint as wrap_endpoint  # noqa: N813  (its verb)
+    from limelight.models.endpoint import wrap_endpoint
     from limelight.results import (
         Citations,
         Comparison,

@@ -12,6 +12,7 @@ class MethodSettings(TypedDict, total=False):
     ``limelight methods`` lists the settings of each method with their meanings.
     """
 
+    answers: int | None
     bandwidth: float
     batch: int | None
     delta: float

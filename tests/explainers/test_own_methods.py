@@ -140,7 +140,7 @@ def copy_settings_class(method, *, default=True):
         ),
         (
             lambda m: replace(m, settings=Lime),
-            "the setting 'bandwidth' of method 'alone' must be in its settings class and, with a "
+            "the setting 'answers' of method 'alone' must be in its settings class and, with a "
             "meaning, in an implementation.",
         ),
         (lambda m: replace(m, implementations=()), "method 'alone' has no implementation"),

@@ -45,6 +45,8 @@ from limelight.theory.ratio_game import (
 DEFAULT_CALLS = 1000
 # The complete text when it is read, and together with the empty text when its game begins.
 _FIXED_CALLS = 3
+# Random answers: means of this many guide the search, and new ones check its result.
+_ANSWERS, _CHECK_ANSWERS = 5, 20
 _MIN_CALLS = _FIXED_CALLS + 1
 _EXACT_SECONDS = 1.0
 _REPRODUCIBLE_NODES = 2000  # about a second for six heads and 200 words
@@ -212,6 +214,8 @@ def _make_rule(batch: Batch, settings: CounterfactualSettings) -> DecisionRule:
             "this model predicts a score, so no class can change. Pass the score that counts as a "
             "change as threshold."
         )
+    if isinstance(query, AnswerQuery) and query.agreement and threshold is None:
+        threshold = float(outputs[0, 0]) / 2  # half as often, or half as similar
     if isinstance(query, AnswerQuery) and threshold is None:
         # Each token has half of its probability, in the geometric mean over the tokens.
         tokens = 1 if query.per_token else max(query.length, 1)
@@ -249,13 +253,14 @@ def _drop_tie(
     if not removal.removed:
         return removal
     full = batch.targets.query_outputs(batch.outputs[0])
-    outputs = batch.game(settings.replacement)(_make_mask(len(batch.features[0]), removal.removed))
+    game = batch.game(settings.replacement, answers=_CHECK_ANSWERS)
+    outputs = game(_make_mask(len(batch.features[0]), removal.removed))
     if rule.is_changed(batch.targets.query_outputs(outputs), full)[0]:
         return removal
-    warning = (
-        f"The smallest set found has {len(removal.removed)} features. Without them, two "
-        "predictions are tied within rounding."
-    )
+    reason = "two predictions are tied within rounding."
+    if game.calls_per_mask > 1:
+        reason = f"the prediction is the same in the mean of {_CHECK_ANSWERS} new answers."
+    warning = f"The smallest set found has {len(removal.removed)} features. Without them, {reason}"
     return replace(removal, removed=None, warnings=(*removal.warnings, warning))
 
 
@@ -367,15 +372,16 @@ def _make_mask(d: int, removed: Sequence[int]) -> Bool[np.ndarray, "1 d"]:
 
 def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) -> _Removal:
     """Search for a small set by calls of the model, and measure random removals."""
-    game, d = batch.game(settings.replacement), len(batch.features[0])
+    game = batch.game(settings.replacement, answers=_ANSWERS)
+    d, calls_per_mask = len(batch.features[0]), game.calls_per_mask
     budget = settings.budget or Budget(None, DEFAULT_CALLS)
-    calls = _affordable_calls(budget, game)
+    calls = _affordable_calls(budget, game) // calls_per_mask
     if calls < _MIN_CALLS:
         raise DomainError(
             f"a counterfactual needs at least {_MIN_CALLS} model calls, but the budget of {budget} "
             f"allows {calls}. Use a larger budget, such as {DEFAULT_CALLS} calls."
         )
-    announce_calls(batch.model, lambda: min(calls, 2**d))
+    announce_calls(batch.model, lambda: calls_per_mask * min(calls, 2**d))
     full = batch.targets.query_outputs(batch.outputs[0])
     call_count = _FIXED_CALLS
 
@@ -426,7 +432,7 @@ def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) 
         stability=stability,
         warnings=TargetGame(batch, settings.replacement).warnings,
         settings={"budget": str(budget), "seed": settings.seed},
-        diagnostics={"calls": call_count},
+        diagnostics={"calls": calls_per_mask * call_count},
     )
 
 
@@ -477,7 +483,8 @@ def _make_result(
     if removal.removed == ():
         prediction_after = fields["prediction"]
     elif removal.removed is not None:
-        outputs = batch.game(settings.replacement)(_make_mask(len(features), removal.removed))[0]
+        game = batch.game(settings.replacement, answers=_CHECK_ANSWERS)
+        outputs = game(_make_mask(len(features), removal.removed))[0]
         prediction_after = dict(
             zip(fields["prediction"], batch.targets.query_outputs(outputs).tolist(), strict=True)
         )

@@ -21,9 +21,12 @@ from limelight.explainers.method import (
 )
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
+    END_CALLS,
+    MAX_SAMPLES,
     CertifyingSettings,
     SampleSize,
     SamplingSettings,
+    answers_implementation,
     fit_sample_size,
     sampled_implementation,
 )
@@ -56,6 +59,7 @@ from limelight.sampling.spread import count_tail_carriers
 from limelight.shapes import Bool, Float
 from limelight.text import AnswerQuery
 from limelight.theory.banzhaf import banzhaf
+from limelight.theory.enumeration import banzhaf_matrix, enumerate_masks
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions
 from limelight.theory.namespace import host_array
 from limelight.theory.refilling import refilled_banzhaf
@@ -86,9 +90,10 @@ def _fit_mask_count(settings: "Banzhaf", d: int, calls: int) -> "Banzhaf":
 
 def _explain_with_few_calls(settings: "Banzhaf", batch: Batch) -> Attribution:
     """Score every feature from fewer calls than the regression needs, without standard errors."""
-    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
+    game, d = TargetGame(batch, settings.replacement, settings), len(batch.features[0])
     rng = text_rng(settings.seed, batch.inputs[0].text)
-    mask_count = (settings.few_calls or 0) - _FIXED_CALLS
+    mask_count = (settings.few_calls or 0) - _FIXED_CALLS - END_CALLS * game.is_random
+    mask_count //= settings.answers or 1
     center_count = mask_count // (d + 1)
     explains_answer = any(isinstance(query, AnswerQuery) for query in batch.inputs[0].queries)
     # An answer depends on few documents. With 60 documents and 128 calls, the LDS of a LASSO was
@@ -119,8 +124,12 @@ def _explain_by_masks(settings: "Banzhaf", batch: Batch) -> Attribution:
     """Score every feature by its Banzhaf value, a regression of outputs on random masks."""
     if settings.few_calls is not None:
         return _explain_with_few_calls(settings, batch)
-    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
+    game, d = TargetGame(batch, settings.replacement, settings), len(batch.features[0])
     if settings.sample_size.has_time_for_all_masks(d):
+        if settings.answers is not None:
+            return game.make_repeated_attribution(
+                enumerate_masks(d), banzhaf_matrix(d), answers=settings.sample_size.repeats(d)
+            )
         return game.make_attribution(banzhaf_values_from_all_masks(game, d)[0], masks=2**d)
 
     # The slope of least squares on masks from fair coins is the Banzhaf value. Half the difference
@@ -321,7 +330,7 @@ _SAMPLED_BANZHAF = replace(
         _SAMPLED_BANZHAF.cost,
         settings=(*_SAMPLED_BANZHAF.cost.settings, "few_calls"),
         minimum=lambda settings, d: min(
-            settings.sample_size.minimum_calls(d), _MIN_LASSO_MASKS + _FIXED_CALLS
+            settings.sample_size.minimum_calls(d), settings.few_sample_size.minimum_calls(d)
         ),
     ),
     hidden_settings=("few_calls",),
@@ -338,6 +347,7 @@ _SAMPLED_BANZHAF = replace(
     implementations=(
         exact_implementation(partial(exact_attributions, value=banzhaf), ("tolerance", "per_head")),
         refill_implementation(partial(refill_attributions, value=refilled_banzhaf)),
+        answers_implementation(_SAMPLED_BANZHAF),
         _SAMPLED_BANZHAF,
     ),
 )
@@ -348,6 +358,7 @@ class Banzhaf(CertifyingSettings):
     samples: Annotated[int | None, at_least(4)] = None
     max_samples: Annotated[int, at_least(4), NotBelow("samples")] = 500_000
     few_calls: Annotated[int | None, at_least(_MIN_LASSO_MASKS + _FIXED_CALLS)] = None
+    answers: Annotated[int | None, at_least(1)] = None
 
     def __post_init__(self) -> None:
         if self.few_calls is not None and (self.samples or self.tolerance):
@@ -359,20 +370,26 @@ class Banzhaf(CertifyingSettings):
     def sample_size(self) -> SampleSize:
         """The number of masks. A row of the regression is a pair of masks."""
         if self.few_calls is not None:
-            return SampleSize(
-                count=self.few_calls,
-                max_count=self.few_calls,
-                top=parse_top(self.until),
-                minimum=lambda _: _MIN_LASSO_MASKS + _FIXED_CALLS,
-                fixed_calls=0,
-                enumerates=False,
-            )
+            return self.few_sample_size
         # With 1.75 balanced rows for each word and the intercept, no slope depended on a single
         # row in 1,500 samples each of 11 and of 15 words. For 15 words 1.5 rows were enough.
         return self.make_sample_size(
             default=lambda d: max(1000, 10 * d),
             minimum=lambda d: 2 * math.ceil(1.75 * (d + 1)),
             fixed_calls=_FIXED_CALLS,
+        )
+
+    @property
+    def few_sample_size(self) -> SampleSize:
+        """The number of calls of a small budget."""
+        extra_calls = 0 if self.answers is None else END_CALLS
+        return SampleSize(
+            count=self.few_calls,
+            max_count=self.few_calls or MAX_SAMPLES,
+            top=parse_top(self.until),
+            minimum=lambda _: (self.answers or 1) * _MIN_LASSO_MASKS + _FIXED_CALLS + extra_calls,
+            fixed_calls=0,
+            enumerates=False,
         )
 
 

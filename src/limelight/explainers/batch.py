@@ -35,6 +35,7 @@ from limelight.request import Request, Targets, prepare_model, target_indices
 from limelight.results import Attribution, BoundKind
 from limelight.shapes import Float
 from limelight.text import (
+    AnswerQuery,
     Features,
     ModelInput,
     QueriedText,
@@ -233,21 +234,32 @@ class Batch:
         """∂F/∂f_c at the inputs: the derivative of the explained number F by each output f_c."""
         return self.targets.output_gradient(self.outputs)
 
-    def game(self, replacement: str = "auto") -> TextGame:
-        """Return the outputs for the only input as a function of the features that are present."""
+    def game(self, replacement: str = "auto", *, answers: int = 1) -> TextGame:
+        """Return the outputs for the only input as a function of the features that are present.
+
+        If outputs are random, the game returns new ones each time. With several ``answers``, it
+        returns the mean of as many, and the same mean for the same mask.
+        """
         name = resolve_replacement(self.model, replacement)
         if name == REFILL and self.targets.scale == "probability":
             raise InputError(
                 f"replacement {REFILL!r} averages logits, not probabilities. Leave scale out, or "
                 f"use replacement={self.model.replacements[0]!r}."
             )
-        if name not in self.cache.text_games:
+        if answers > 1 and not self.game(name).is_random:
+            return self.game(name)
+        key = name if answers == 1 else f"{name} {answers}"
+        if key not in self.cache.text_games:
             (model_input,), (features,) = self.inputs, self.features
             game = self.model.game(model_input, features, name)
-            self.cache.text_games[name] = TextGame(
-                game, features, name, use_cache=self.caches_outputs
+            self.cache.text_games[key] = TextGame(
+                game, features, name, use_cache=self.caches_outputs, answers=answers
             )
-        return self.cache.text_games[name]
+        return self.cache.text_games[key]
+
+    def has_random_outputs(self, i: int) -> bool:
+        """Return whether the model gives random answers to input ``i``."""
+        return any(isinstance(q, AnswerQuery) and q.agreement for q in self.inputs[i].queries)
 
     def refill_game(self) -> RefillGame:
         """Return the exact game of the only input for the replacement "refill"."""

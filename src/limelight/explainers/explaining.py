@@ -217,11 +217,15 @@ def track_progress(
         classes = len(batch.model.classes) if batch.request.all_classes else 1
         return classes * sum(method.expected_calls(size) for method in methods)
 
-    # A text of d features has 2^d masked versions, and all methods share their outputs.
-    announce_calls(
-        batch.model,
-        lambda: sum(min(expected_calls(d), 2**d) for d in map(len, batch.features)),
-    )
+    def distinct_calls(i: int) -> int:
+        """Return the expected number of calls for an input, without repeated masks."""
+        size = len(batch.features[i])
+        # A text of d features has 2^d masked versions, and all methods share their outputs, unless
+        # outputs are random.
+        calls = expected_calls(size)
+        return calls if batch.has_random_outputs(i) else min(calls, 2**size)
+
+    announce_calls(batch.model, lambda: sum(map(distinct_calls, range(len(batch.features)))))
     if callback is None:
         return _UNTRACKED
     calls = sum(map(expected_calls, map(len, batch.features)))

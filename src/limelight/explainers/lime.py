@@ -23,6 +23,7 @@ from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
     CertifyingSettings,
     SampleSize,
+    answers_implementation,
     sampled_implementation,
 )
 from limelight.explainers.target_game import (
@@ -33,11 +34,12 @@ from limelight.explainers.target_game import (
     refill_attributions,
 )
 from limelight.results import Attribution
-from limelight.sampling.all_masks import lime_from_all_masks
+from limelight.sampling.all_masks import lime_from_all_masks, lime_matrix
 from limelight.sampling.masks import MASK_SIZE_POWERS
 from limelight.sampling.regression import SELECTIONS, LimeFit, fit_sampled_lime
 from limelight.sampling.sample import make_lime_sampler
 from limelight.text import pluralize
+from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
 from limelight.theory.lime_fit import lime_fit
@@ -92,7 +94,18 @@ def _check_sample_count(settings: "Lime | LimeSampled", d: int) -> None:
 
 def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attribution:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
-    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
+    game, d = TargetGame(batch, settings.replacement, settings), len(batch.features[0])
+    is_random = settings.answers is not None
+    if _has_single_feature(settings, d) and is_random:
+        attribution = game.make_repeated_attribution(
+            enumerate_masks(1),
+            np.array([[1.0, -1.0], [0.0, 1.0]]),  # the constant, and the only score
+            answers=settings.sample_size.repeats(d),
+            has_intercept=True,
+        )
+        return replace(
+            attribution, warnings=(_single_feature_warning(batch), *attribution.warnings)
+        )
     if _has_single_feature(settings, d):
         empty_value, full_value = game(np.array([[False], [True]]))[:, 0]
         return game.make_attribution(
@@ -100,6 +113,13 @@ def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attri
             warnings=(_single_feature_warning(batch),),
             intercept=float(empty_value),
             r2=1.0,
+        )
+    if settings.sample_size.has_time_for_all_masks(d) and is_random:
+        return game.make_repeated_attribution(
+            enumerate_masks(d),
+            lime_matrix(d, bandwidth=settings.bandwidth),
+            answers=settings.sample_size.repeats(d),
+            has_intercept=True,
         )
     if settings.sample_size.has_time_for_all_masks(d):
         exact_fit = lime_from_all_masks(game, d, bandwidth=settings.bandwidth)
@@ -159,7 +179,8 @@ def _fit_warnings(
             f"The penalty shrinks the scores by about {shrinkage:.0%}. Raise samples, use a larger "
             "bandwidth, or use a smaller ridge."
         )
-    warnings += _poor_fit_warning(float(fit.r2[0]))
+    # The variance of random outputs contains their noise, which no model explains.
+    warnings += () if settings.answers is not None else _poor_fit_warning(float(fit.r2[0]))
     if fit.samples <= 2 * selected_count:
         warnings.append(
             f"{fit.samples} samples are too few for reliable standard errors of {selected_count} "
@@ -265,6 +286,21 @@ def _explain_by_refilled_limit(settings: "Lime", batch: Batch) -> list[Attributi
     return attributions
 
 
+_SAMPLED_LIME = sampled_implementation(
+    explain_by_regression,
+    {
+        "samples": "number of masks. None: five per word, at least 1,000. If a text has "
+        "no more masks, or at most 1,024, all are evaluated",
+        "bandwidth": _BANDWIDTH,
+        "replacement": MEANINGS["replacement"],
+        "sizes": _SIZES,
+    },
+    summary="one model call per sample",
+    check=_check_sample_count,
+    certifies=True,
+)
+
+
 @register_method(
     id="lime",
     label="LIME",
@@ -290,19 +326,8 @@ def _explain_by_refilled_limit(settings: "Lime", batch: Batch) -> list[Attributi
             rows="number of samples to which the full text is added, as in `lime`",
             replacement="the replacement. Only the default and 'refill' have exact scores",
         ),
-        sampled_implementation(
-            explain_by_regression,
-            {
-                "samples": "number of masks. None: five per word, at least 1,000. If a text has "
-                "no more masks, or at most 1,024, all are evaluated",
-                "bandwidth": _BANDWIDTH,
-                "replacement": MEANINGS["replacement"],
-                "sizes": _SIZES,
-            },
-            summary="one model call per sample",
-            check=_check_sample_count,
-            certifies=True,
-        ),
+        answers_implementation(_SAMPLED_LIME),
+        _SAMPLED_LIME,
     ),
 )
 class Lime(CertifyingSettings):
@@ -313,6 +338,7 @@ class Lime(CertifyingSettings):
     rows: int | None = None
     per_head: bool = False
     fit: bool = False
+    answers: Annotated[int | None, at_least(1)] = None
     sizes: Annotated[str, OneOf(MASK_SIZE_POWERS)] = "balanced"
     # The exact limit belongs to a regression without penalty, row 0 or selection.
     ridge: ClassVar[float] = 0.0
@@ -377,4 +403,5 @@ class LimeSampled(CertifyingSettings):
     num_features: Annotated[int | None, at_least(1)] = None
     feature_selection: Annotated[str, OneOf(SELECTIONS)] = "auto"
     sizes: Annotated[str, OneOf(MASK_SIZE_POWERS)] = "uniform"
+    answers: ClassVar[int | None] = None
     sample_size = property(_choose_sample_size)

@@ -537,6 +537,9 @@ def select_implementation(
     refills = isinstance(replacement, str) and replacement == REFILL
     for implementation in method.implementations:
         needs = implementation.needs
+        # Other implementations would ignore the noise of random outputs.
+        if needs is None and capabilities.get("agreement", "") is None:
+            continue
         # Random refilling is another game, with an implementation of its own.
         if needs in ("exact_game", "refilling") and refills != (needs == "refilling"):
             continue
@@ -559,7 +562,12 @@ def requested_replacement(settings: Any) -> Any:
 
 def reason_unusable(method: Method, model: Model, advice: str = "") -> str:
     """Return the error message that says why a method cannot explain a model, with ``advice``."""
-    needs = cast(Capability, method.implementations[-1].needs)  # or any model would do
+    needs = cast(Capability, method.implementations[-1].needs)
+    if needs is None:  # any model would do whose outputs are not random
+        return (
+            f"method {method.id!r} does not support the answers of a chat API (agreement=), "
+            f"because it ignores their noise.{advice}"
+        )
     if (reason := reason_missing(model, needs)) is None:  # then the replacement is at fault
         return (
             f"method {method.id!r} supports only replacement={model.replacements[0]!r} for this "

@@ -31,6 +31,12 @@ from limelight.sampling.stopping import StoppingRule
 # calls, more of the top 3 words are wrong, and fewer are certain (benchmarks/default_calls.py).
 DEFAULT_CALLS = 1_000
 MAX_SAMPLES = 500_000  # unless a method has another limit
+# Random outputs: all masks of up to this many features may be evaluated several times.
+MAX_REPEATED_FEATURES = 12
+PILOT_MASKS = 10  # masks with two random outputs each, which measure the noise of outputs
+PILOT_CALLS = 2 * PILOT_MASKS
+_CALLS_PER_PILOT_CALL = 20  # a smaller sample has no calls left for the pilot
+END_CALLS = 5  # random outputs for the empty text
 _FIRST_LOOK = 4  # share of the default samples after which certainty is checked first: a quarter
 
 
@@ -60,6 +66,9 @@ class SampleSize:
         Fewest draws after which the certainty is checked.
     enumerates
         Whether the method evaluates all masks of a text instead, if they are few.
+    answers
+        Number of random outputs for each mask. None: outputs are not random. All masks are only
+        evaluated if the calls allow two outputs for each, because errors come from their spread.
     """
 
     count: int | None
@@ -72,6 +81,19 @@ class SampleSize:
     fixed_calls: int = 2
     min_draws: int = MIN_DRAWS
     enumerates: bool = True
+    answers: int | None = None
+
+    def with_answers(self, answers: int | None) -> "SampleSize":
+        """Return the sample size for a number of random outputs for each mask, or for none."""
+        if answers is None:
+            return self
+        calls_per_sample = self.calls_per_sample
+        return replace(
+            self,
+            answers=answers,
+            calls_per_sample=lambda d: answers * calls_per_sample(d),
+            fixed_calls=self.fixed_calls + END_CALLS,
+        )
 
     def initial_count(self, d: int) -> int:
         """Return how many samples of ``d`` features are drawn before a stopping rule is checked."""
@@ -98,30 +120,50 @@ class SampleSize:
 
     def covers_all_masks(self, d: int) -> bool:
         """Return whether all masks of ``d`` features are evaluated."""
+        if self.answers is not None:
+            return self.enumerates and self.stopping_rule() is None and self.repeats(d) >= 2
         calls_per_sample = self.calls_per_sample(d)
         is_cheap = can_enumerate_masks(d, self.initial_count(d) * calls_per_sample)
         return self.enumerates and is_cheap and 2**d <= self.max_count * calls_per_sample
 
+    def repeats(self, d: int) -> int:
+        """Return how many random outputs for each of all masks the calls of a sample allow."""
+        if d > MAX_REPEATED_FEATURES:
+            return 0
+        return self.initial_count(d) * self.calls_per_sample(d) // 2**d
+
     def has_time_for_all_masks(self, d: int) -> bool:
         """Return whether all masks are evaluated, and a deadline leaves time for them."""
-        return self.covers_all_masks(d) and has_time(2**d)
+        calls = 2**d if self.answers is None else self.repeats(d) * 2**d
+        return self.covers_all_masks(d) and has_time(calls)
+
+    def pilot_calls(self, d: int) -> int:
+        """Return the calls that measure the noise of random outputs, if they are a small part."""
+        if self.answers is None or self.covers_all_masks(d):
+            return 0
+        calls = self.initial_count(d) * self.calls_per_sample(d)
+        return PILOT_CALLS if calls >= _CALLS_PER_PILOT_CALL * PILOT_CALLS else 0
 
     def calls(self, d: int) -> int:
         """Return the expected number of model calls for ``d`` features."""
         if self.covers_all_masks(d):
-            return 1 + 2**d
-        return self.initial_count(d) * self.calls_per_sample(d) + self.fixed_calls
+            return 1 + 2**d if self.answers is None else self.repeats(d) * 2**d + self.fixed_calls
+        calls = self.initial_count(d) * self.calls_per_sample(d) + self.fixed_calls
+        return calls + self.pilot_calls(d)
 
     def minimum_calls(self, d: int) -> int:
         """Return the number of model calls that surely determines the scores of ``d`` features."""
         calls = self.minimum(d) * self.calls_per_sample(d) + self.fixed_calls
-        return min(1 + 2**d, calls) if self.enumerates else calls
+        return min(1 + 2**d, calls) if self.enumerates and self.answers is None else calls
 
     def count_for_calls(self, calls: int, d: int) -> int:
         """Return how many samples of ``d`` features a number of model calls allows."""
         calls_per_sample = self.calls_per_sample(d)
-        count = max((calls - self.fixed_calls) // calls_per_sample, self.minimum(d))
-        if not self.enumerates or 1 + 2**d > calls:
+        available = calls - self.fixed_calls
+        if self.answers is not None and available >= (1 + _CALLS_PER_PILOT_CALL) * PILOT_CALLS:
+            available -= PILOT_CALLS
+        count = max(available // calls_per_sample, self.minimum(d))
+        if self.answers is not None or not self.enumerates or 1 + 2**d > calls:
             return count
         # All masks count as the samples that take as many calls.
         return max(count, -(-(2**d) // calls_per_sample))
@@ -181,7 +223,7 @@ class SamplingSettings:
             tolerance=self.tolerance,
             top=parse_top(getattr(self, UNTIL, None)),
             **options,
-        )
+        ).with_answers(getattr(self, "answers", None))
 
 
 @settings_class
@@ -215,6 +257,28 @@ def fit_sample_size(settings: Any, d: int, calls: int, *, count: str = "samples"
         return fitted
     # The sample starts small and grows up to this number.
     return replace(fitted, **{count: replace(fitted.sample_size, count=None).initial_count(d)})
+
+
+def answers_implementation(sampled: Implementation, *, answers: int = 1) -> Implementation:
+    """Return an implementation for models with random outputs, from one for other models.
+
+    Parameters
+    ----------
+    sampled
+        The implementation for other models. Its method must have the setting ``answers``, and
+        evaluate masks anew for each independent draw.
+    answers
+        Default of this setting.
+    """
+    return replace(
+        sampled,
+        needs="agreement",
+        settings={**sampled.settings, "answers": _ANSWERS},
+        defaults={**sampled.defaults, "answers": answers},
+    )
+
+
+_ANSWERS = "number of answers for each masked text. If all masks are evaluated, as many as fit"
 
 
 def sampled_implementation(

@@ -34,7 +34,9 @@ from limelight.explainers.method import (
 from limelight.explainers.registry import register_method
 from limelight.explainers.sample_size import (
     DEFAULT_CALLS,
+    END_CALLS,
     SampleSize,
+    answers_implementation,
     fit_sample_size,
     sampled_implementation,
 )
@@ -64,6 +66,7 @@ from limelight.sampling.ranks import (
 )
 from limelight.sampling.spread import pooled_error
 from limelight.text import pluralize
+from limelight.theory.enumeration import enumerate_masks, shapley_matrix
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import host_array
 from limelight.theory.refilling import refilled_leave_one_out, refilled_shapley
@@ -75,6 +78,7 @@ from limelight.theory.shapley import shapley
 ENOUGH_PAIRS = 25
 MIN_PAIRS = 2  # a single pair has no spread
 _LOO_TOLERANCE = 1e-6  # of random refilling; other exact values of leave-one-out need none
+_LOO_ANSWERS, _MIN_LOO_ANSWERS = 10, 2  # random outputs for each mask of leave-one-out
 SAMPLERS = ("auto", "orders", "regression")
 # A regression is the better sampler for at most 30 features and at least d²/2 calls: 6 for each of
 # 12 features, 15 for each of 30. For words and MiniLM d²/3 calls would be enough. For a small GPT-2
@@ -91,7 +95,7 @@ def _choose_sampler(settings: "Shapley", d: int, calls: int) -> "Shapley":
     """Return the settings with the sampler that is best for a number of calls."""
     if settings.sampler != "auto":
         return settings
-    if settings.until is not None:
+    if settings.until is not None or settings.answers is not None:
         return replace(settings, sampler="orders")
     return replace(settings, sampler="regression" if _prefers_regression(d, calls) else "orders")
 
@@ -99,12 +103,16 @@ def _choose_sampler(settings: "Shapley", d: int, calls: int) -> "Shapley":
 def fit_pair_count(settings: "Shapley", d: int, calls: int) -> "Shapley":
     """Return settings with the pairs that a number of calls allows, and the calls that remain."""
     if calls < settings.sample_size.minimum_calls(d) and _allows_few_orders(settings):
+        if settings.answers is not None:  # a pair has ends of its own
+            is_pair = settings.sample_size.fixed_calls + 2 * d <= calls
+            return replace(settings, orders=2 if is_pair else 1)
         if d == 1 or calls < 2 * d:
             return replace(settings, orders=1)
         return replace(settings, orders=2, spare=calls - 2 * d)
     settings = _choose_sampler(settings, d, calls)
     settings = fit_sample_size(settings, d, calls, count="pairs")
-    if settings.sample_size.covers_all_masks(d) or settings.until is not None:
+    is_random = settings.answers is not None
+    if settings.sample_size.covers_all_masks(d) or settings.until is not None or is_random:
         return settings
     return replace(settings, spare=max(calls - settings.sample_size.calls(d), 0))
 
@@ -117,7 +125,8 @@ def _allows_few_orders(settings: "Shapley") -> bool:
 def _minimum_calls(settings: "Shapley", d: int) -> int:
     """Return the smallest number of calls that explains ``d`` features: those of one order."""
     calls = settings.sample_size.minimum_calls(d)
-    return min(calls, d + 1) if _allows_few_orders(settings) else calls
+    single_order = d + 1 if settings.answers is None else d + 1 + END_CALLS
+    return min(calls, single_order) if _allows_few_orders(settings) else calls
 
 
 def _explain_by_few_orders(settings: "Shapley", batch: Batch) -> Attribution:
@@ -125,16 +134,22 @@ def _explain_by_few_orders(settings: "Shapley", batch: Batch) -> Attribution:
 
     The features of a pair share one standard error, and those of a single order have none.
     """
-    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
+    game, d = TargetGame(batch, settings.replacement, settings), len(batch.features[0])
     rng = text_rng(settings.seed, batch.inputs[0].text)
     is_pair = settings.orders == 2
     if is_pair:
         values = shapley_values_from_orders(
-            game, d, rng, pairs=1, known_range=game.known_range, spare_calls=settings.spare
+            game,
+            d,
+            rng,
+            pairs=1,
+            known_range=game.known_range,
+            spare_calls=settings.spare,
+            has_random_outputs=game.is_random,
         ).values[0]
     else:
         values = shapley_values_from_single_order(game, d, rng)[0]
-    if d == settings.orders:  # these are all orders
+    if d == settings.orders and not game.is_random:  # these are all orders
         return game.make_attribution(values, np.zeros(d), orders_drawn=settings.orders)
     warning = few_calls_warning(
         "one pair of orders" if is_pair else "one order",
@@ -175,10 +190,14 @@ def explain_by_sampling(
     """
     if settings.orders is not None:
         return _explain_by_few_orders(settings, batch)
-    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
+    game, d = TargetGame(batch, settings.replacement, settings), len(batch.features[0])
     sample_size = settings.sample_size
     learned_scores = read_start(settings, batch)
     if sample_size.has_time_for_all_masks(d):
+        if settings.answers is not None:
+            return game.make_repeated_attribution(
+                enumerate_masks(d), shapley_matrix(d), answers=sample_size.repeats(d)
+            )
         return game.make_attribution(shapley_values_from_all_masks(game, d)[0], masks=2**d)
     rng = text_rng(settings.seed, batch.inputs[0].text)
     uses_regression = settings.uses_regression(d)
@@ -214,12 +233,13 @@ def explain_by_sampling(
             certify=None if learned_scores is None else certify,
             known_range=game.known_range,
             spare_calls=settings.spare,
+            has_random_outputs=settings.answers is not None,
         )
     tops = certify(sample, ERROR_LEVEL if stopping is None else stopping.level(sample.looks))
     attribution = game.make_attribution(
         sample.values[0],
         # Two words have one pair of orders, whose mean is exact.
-        nonzero_or_none(sample.stderr[0]) if d > 2 else sample.stderr[0],
+        nonzero_or_none(sample.stderr[0]) if d > 2 or game.is_random else sample.stderr[0],
         warnings=pair_warnings(
             settings, sample, d, batch.features[0].noun, budget_calls=budget_calls, tops=tops
         ),
@@ -264,7 +284,10 @@ def pair_warnings(
     """
     warnings, features = tuple[str, ...](), pluralize(noun)
     if budget_calls is None:
+        enough_pairs = replace(settings, pairs=ENOUGH_PAIRS, max_pairs=10_000, sampler="orders")
         budget_calls = 3 + ENOUGH_PAIRS * 2 * (d - 1)
+        if settings.answers is not None:
+            budget_calls = enough_pairs.sample_size.calls(d)
     # For two words, a single pair contains all orders.
     is_incomplete = d > 2 and settings.start is None
     if is_incomplete and not settings.uses_regression(d) and sample.pairs < ENOUGH_PAIRS:
@@ -310,10 +333,18 @@ def _loo_from_game(_: "Loo", batch: Batch) -> list[Attribution]:
 
 def _loo_from_calls(settings: "Loo", batch: Batch) -> Attribution:
     """Score every feature by the change of the output when it is removed."""
-    game, d = TargetGame(batch, settings.replacement), len(batch.features[0])
+    game, d = TargetGame(batch, settings.replacement, settings), len(batch.features[0])
     masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])
+    if settings.answers is not None:
+        matrix = np.concatenate([np.ones((1, d)), -np.eye(d)])
+        return game.make_repeated_attribution(masks, matrix, answers=settings.answers)
     full_value, *masked_values = game(masks)[:, 0]
     return game.make_attribution(full_value - np.array(masked_values))
+
+
+def _fit_answers(settings: "Loo", d: int, calls: int) -> "Loo":
+    """Return the settings with the answers for each masked text that a number of calls allows."""
+    return replace(settings, answers=max((calls - END_CALLS) // (d + 1), _MIN_LOO_ANSWERS))
 
 
 def _loo_from_refills(_: "Loo", batch: Batch) -> list[Attribution]:
@@ -343,6 +374,15 @@ _SAMPLED = sampled_implementation(
     summary="2 (d − 1) model calls per pair of orders of d words, or 2 per pair of masks",
     certifies=True,
 )
+_SAMPLED = replace(
+    _SAMPLED,
+    cost=replace(
+        _SAMPLED.cost,
+        settings=(*_SAMPLED.cost.settings, "spare", "orders"),
+        minimum=_minimum_calls,
+    ),
+    hidden_settings=("spare", "start", "orders"),
+)
 
 
 @final
@@ -357,6 +397,23 @@ _SAMPLED = sampled_implementation(
         Implementation(needs="exact_game", exactness="bound", explain=_loo_from_game),
         replace(refill_implementation(_loo_from_refills, ()), defaults={}),
         Implementation(
+            needs="agreement",
+            exactness="sampled",
+            explain=per_input(_loo_from_calls),
+            settings={
+                "replacement": MEANINGS["replacement"],
+                "answers": "number of answers for each masked text",
+            },
+            defaults={"answers": _LOO_ANSWERS},
+            cost=Cost(
+                calls=lambda settings, d: (d + 1) * settings.answers + END_CALLS,
+                minimum=lambda _, d: (d + 1) * _MIN_LOO_ANSWERS + END_CALLS,
+                settings=("answers",),
+                fit=_fit_answers,
+                summary="ten model calls per word",
+            ),
+        ),
+        Implementation(
             exactness="exact",
             explain=per_input(_loo_from_calls),
             settings={"replacement": MEANINGS["replacement"]},
@@ -369,9 +426,10 @@ _SAMPLED = sampled_implementation(
     ),
 )
 class Loo:
-    """Settings of leave-one-out."""
+    """Settings of leave-one-out. ``answers`` is for models with random outputs."""
 
     replacement: str = "auto"
+    answers: Annotated[int | None, at_least(_MIN_LOO_ANSWERS)] = None
 
 
 @final
@@ -386,15 +444,8 @@ class Loo:
     implementations=(
         exact_implementation(partial(exact_attributions, value=shapley), ("tolerance", "per_head")),
         refill_implementation(partial(refill_attributions, value=refilled_shapley)),
-        replace(
-            _SAMPLED,
-            cost=replace(
-                _SAMPLED.cost,
-                settings=(*_SAMPLED.cost.settings, "spare", "orders"),
-                minimum=_minimum_calls,
-            ),
-            hidden_settings=("spare", "start", "orders"),
-        ),
+        answers_implementation(_SAMPLED),
+        _SAMPLED,
     ),
 )
 class Shapley:
@@ -411,6 +462,7 @@ class Shapley:
     start: LearnedMethod | str | None = None
     until: Annotated[str | None, Top] = None
     orders: Annotated[int | None, at_least(1)] = None
+    answers: Annotated[int | None, at_least(1)] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", load_start(self.start))
@@ -424,6 +476,10 @@ class Shapley:
             raise InputError(
                 f"orders must be 1 or 2, without pairs and tolerance; got {self.orders}. For more "
                 "orders, set pairs instead."
+            )
+        if self.answers is not None and self.sampler == "regression":
+            raise InputError(
+                "sampler='regression' needs outputs that are not random. Leave sampler out."
             )
         rules = {"tolerance": self.tolerance, "until": self.until}
         rule = next((name for name, value in rules.items() if value is not None), None)
@@ -442,7 +498,8 @@ class Shapley:
         """Return whether pairs are masks with their complements, not orders with their reverses."""
         if self.sampler != "auto":
             return self.sampler == "regression"
-        if self.orders is not None:
+        # A regression uses the outputs without and with all words for every pair.
+        if self.orders is not None or self.answers is not None:
             return False
         # A number of pairs always meant orders, and stopping rules are met by drawing more orders.
         if self.pairs is not None or self.tolerance is not None or self.until is not None:
@@ -452,16 +509,17 @@ class Shapley:
     @property
     def sample_size(self) -> SampleSize:
         """The number of pairs, or that of orders if there are at most two."""
+        is_random = self.answers is not None
         if self.orders is not None:
             return SampleSize(
                 count=self.orders,
                 max_count=self.orders,
                 top=parse_top(self.until),
                 minimum=lambda _: 1,
-                calls_per_sample=lambda d: d - 1,
+                calls_per_sample=lambda d: d if is_random else d - 1,
                 fixed_calls=2 + self.spare,
                 enumerates=False,
-            )
+            ).with_answers(self.answers)
         minimum_orders = MIN_PAIRS if self.start is None else 1
 
         def minimum(d: int) -> int:
@@ -476,6 +534,8 @@ class Shapley:
 
         def calls_per_sample(d: int) -> int:
             """Return the model calls of a sample for d features."""
+            if is_random:  # each pair has ends of its own
+                return 2 * d
             return 2 if self.uses_regression(d) else 2 * max(d - 1, 1)
 
         return SampleSize(
@@ -487,4 +547,4 @@ class Shapley:
             default=lambda d: (DEFAULT_CALLS - 2) // calls_per_sample(d),
             minimum=minimum,
             calls_per_sample=calls_per_sample,
-        )
+        ).with_answers(self.answers)

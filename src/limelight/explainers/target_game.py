@@ -8,15 +8,21 @@ from typing import Any
 import numpy as np
 
 from limelight.explainers.batch import Batch
+from limelight.explainers.sample_size import PILOT_MASKS
 from limelight.models.functions import MAX_LOG_ODDS
 from limelight.models.text_game import NO_BASE_VALUE
 from limelight.progress import track_calls
 from limelight.results import Attribution, Pairs
-from limelight.sampling.masks import text_rng
-from limelight.sampling.ranks import ERROR_LEVEL, TopSizes
+from limelight.sampling.all_masks import values_from_repeated_outputs
+from limelight.sampling.masks import draw_coin_masks, text_rng
+from limelight.sampling.ranks import ERROR_LEVEL, TopSizes, certify_tops_by_errors, group_draws
 from limelight.sampling.regression import LimeFit
 from limelight.sampling.sample import Game, MaskSampler, Sample, fit_until_stopped
-from limelight.sampling.spread import RARE_EFFECT_WARNING_SHARE
+from limelight.sampling.spread import (
+    RARE_EFFECT_WARNING_SHARE,
+    VarianceComponents,
+    estimate_variance_components,
+)
 from limelight.shapes import Array, Bool, Float
 from limelight.text import AnswerQuery, pluralize
 from limelight.theory.namespace import host_array
@@ -33,20 +39,73 @@ class TargetGame:
     another output for the same text, and it may reject the empty text.
     """
 
-    def __init__(self, batch: Batch, replacement: str) -> None:
+    def __init__(self, batch: Batch, replacement: str, settings: Any = None) -> None:
         self.output_game, self._targets = batch.game(replacement), batch.targets
+        self.is_random = self.output_game.is_random
+        self._settings, self._answers = settings, getattr(settings, "answers", None) or 1
+        self._text = batch.inputs[0].text
         self._counts_saturated = batch.targets.scale == "logit"
         # Each word changes the log-probability of an answer. It may not change a thresholded
         # output, so only a constant log-probability gets a warning.
         query = next(iter(batch.inputs[0].queries), None)
         self._explains_answer = isinstance(query, AnswerQuery)
+        self._output_name = query.output_name if isinstance(query, AnswerQuery) else "output"
+        self._compares_answers = isinstance(query, AnswerQuery) and bool(query.agreement)
         self._output_count = self._saturated_count = 0
         self._initial_imputed_count = self.output_game.imputed_count
         self._full_value = float(batch.targets.value(batch.outputs)[0])
 
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
-        """Return the explained number for each mask."""
+        """Return the explained number for each mask, or the mean of several random ones."""
+        if self._answers > 1:
+            return self.draw(keep, self._answers).mean(axis=1, keepdims=True)
         return self._target_values(self.output_game(keep))
+
+    def draw(self, keep: Bool[np.ndarray, "n d"], count: int) -> Float[np.ndarray, "n k"]:
+        """Return the explained number ``count`` times for each mask."""
+        outputs = self.output_game(np.repeat(keep, count, axis=0))
+        return self._target_values(outputs).reshape(len(keep), count)
+
+    def make_repeated_attribution(
+        self,
+        keep: Bool[np.ndarray, "n d"],
+        matrix: Float[np.ndarray, "n k"],
+        *,
+        answers: int,
+        has_intercept: bool = False,
+    ) -> Attribution:
+        """Evaluate each of some masks several times, and return weighted sums as an attribution.
+
+        Parameters
+        ----------
+        keep
+            The masks.
+        matrix
+            The weight of each mask in each score.
+        answers
+            Number of random outputs for each mask.
+        has_intercept
+            Whether the first column of ``matrix`` gives the constant of a linear model.
+        """
+        if not self.is_random:  # a server with equal answers at temperature 0
+            values = matrix.T @ self(keep)[:, 0]
+            return self.make_attribution(
+                values[has_intercept:],
+                intercept=float(values[0]) if has_intercept else None,
+                masks=len(keep),
+            )
+        outputs = self.draw(keep, answers)
+        repeated = values_from_repeated_outputs(outputs, matrix, known_range=self.known_range)
+        scores, stderr = repeated.values[has_intercept:], repeated.stderr[has_intercept:]
+        return self.make_attribution(
+            scores,
+            stderr,
+            intercept=float(repeated.values[0]) if has_intercept else None,
+            draws=group_draws(outputs.T @ matrix[:, has_intercept:]),
+            certain_tops=certify_tops_by_errors(scores, stderr),
+            masks=len(keep),
+            **_noise_diagnostics(repeated.components, answers),
+        )
 
     @cached_property
     def base_value(self) -> float | None:
@@ -66,6 +125,8 @@ class TargetGame:
         It is 1 for a probability, 2 for a difference of probabilities, and otherwise the distance
         of the full value from the base value.
         """
+        if self._compares_answers:  # by a function from 0 to 1
+            return 1.0
         if self._targets.scale == "probability":
             return 1.0 if self._targets.against is None else 2.0
         return 0.0 if self.base_value is None else abs(self._full_value - self.base_value)
@@ -107,6 +168,8 @@ class TargetGame:
         -------
         The attribution, ready to return from a method.
         """
+        if self.is_random and "answers" not in diagnostics:
+            diagnostics |= self._measure_noise()
         return Attribution(
             scores=scores,
             stderr=stderr,
@@ -123,6 +186,8 @@ class TargetGame:
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the outputs of the model so far."""
         game, value = self.output_game, self._full_value
+        if self.is_random:  # standard errors contain the noise
+            return ()
         # Most games have stored this output, and nobody waits for it, so no progress is reported.
         with track_calls(None):
             outputs = game(np.ones((1, len(game)), bool))
@@ -136,8 +201,8 @@ class TargetGame:
             )
         if self._explains_answer and game.is_constant:
             warnings += (
-                "The log-probability of the answer is the same for every masked text, so no part "
-                "of the text has an effect. Check that the model reads the text.",
+                f"The {self._output_name} of the answer is the same for every masked text, so no "
+                "part of the text has an effect. Check that the model reads the text.",
             )
         if self._saturated_count:
             warnings += (
@@ -151,6 +216,15 @@ class TargetGame:
             warnings += (f"{NO_BASE_VALUE}.{imputed * is_imputed}",)
         return warnings
 
+    def _measure_noise(self) -> dict[str, Any]:
+        """Return the variance components of the outputs, from a few masks with two outputs each."""
+        settings, d = self._settings, len(self.output_game)
+        if settings is None or not settings.sample_size.pilot_calls(d):
+            return {"answers": self._answers}
+        rng = text_rng(settings.seed, f"pilot {self._text}")
+        outputs = self.draw(draw_coin_masks(d, PILOT_MASKS, rng), 2)
+        return _noise_diagnostics(estimate_variance_components(outputs), self._answers)
+
     def _target_values(self, outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n 1"]:
         """Return the explained number for outputs, and count the saturated ones."""
         values = self._targets.value(outputs[:, None])
@@ -158,6 +232,24 @@ class TargetGame:
         if self._counts_saturated:  # a probability of 1 has exactly these log-odds
             self._saturated_count += int(np.count_nonzero(np.abs(values) == MAX_LOG_ODDS))
         return values
+
+
+def _noise_diagnostics(components: VarianceComponents, answers: int) -> dict[str, Any]:
+    """Return the variance components of random outputs as diagnostics.
+
+    Parameters
+    ----------
+    components
+        The variance components.
+    answers
+        Number of outputs for each mask.
+    """
+    return {
+        "answers": answers,
+        "answer_variance": components.within,
+        "mask_variance": components.between,
+        "best_answers": components.best_repeats(),
+    }
 
 
 def exact_attributions(

@@ -31,6 +31,7 @@ from limelight.models.protocol import (
     TOKENIZATION_WARNING,
     Capability,
     Link,
+    Model,
     Property,
     answer_warnings,
     attaches_to_prompt,
@@ -127,112 +128,40 @@ def print_cost(cost: EndpointCost) -> None:
         print(cost, file=sys.stderr)
 
 
-@final
 @dataclass(frozen=True, eq=False)
-class Endpoint:
-    """A language model behind a server, whose answers can be explained.
+class ServerClient:
+    """A model behind a server. It sends requests, repeats those that fail, and hides the key.
 
-    The server must have OpenAI's completions interface and return the log-probabilities of a prompt
-    (``echo`` with ``logprobs``), as vLLM and the server of llama-cpp-python do. Texts are sent to
-    this address only, and nothing is sent before the model is called.
-
-    Parameters
-    ----------
-    url
-        Address of the server, such as "http://localhost:8000/v1".
-    model
-        Name of the model on the server.
-    template
-        The prompt, with {text} in the place of the text. Without ``tokenizer``, write out a chat
-        with the marks of its turns, but without the token that begins a text, which the server
-        adds. With ``tokenizer``, also a list of chat messages, one of which contains {text}, or a
-        prompt for documents with {documents} and {question}.
-    tokenizer
-        Local folder with the tokenizer of the model (extra ``hf``). Its chat template writes
-        messages, documents and texts as a prompt. If the server reads another number of tokens
-        than this tokenizer, an error is raised.
-    key_variable
-        Name of the environment variable with the key, if the server needs one. The key is read for
-        every request and never stored.
-    per_token
-        Explain the mean log-probability of the tokens of an answer instead of their sum.
-    max_new_tokens
-        Largest number of tokens of an answer that the model generates.
-    stop
-        Strings at which the model stops writing.
-    parallel
-        Number of requests that are sent at the same time.
-    requests_per_minute
-        Largest number of requests per minute, by default unlimited.
-    timeout
-        Seconds to wait for the last byte of a reply. If there is no reply, or the server answers
-        429 or fails, the request is sent again up to four times. The waiting time is that of the
-        server (Retry-After), otherwise 0.5, 1, 2 and 4 seconds.
-    estimate
-        Function that is called before each explanation with an :class:`EndpointCost`, the calls and
-        tokens that the explanation needs. By default the cost is printed to standard error if that
-        is a terminal or a notebook.
-
-    Raises
-    ------
-    InputError
-        If an option is not valid, the environment variable is not set, or the folder has no
-        tokenizer.
-    MissingExtraError
-        If ``tokenizer`` is given, and transformers is not installed.
-
-    Examples
-    --------
-    >>> import limelight
-    >>> model = limelight.wrap_endpoint(
-    ...     "http://localhost:8000", model="tiny", template="{text} So:"
-    ... )
-    >>> model.url, model.classes
-    ('http://localhost:8000/v1/completions', ('answer',))
+    Its two kinds are :class:`Endpoint` and the models of ``models.chat_servers``. The fields are
+    parameters of :func:`wrap_endpoint`.
     """
 
     classes: ClassVar[tuple[str, ...]] = ("answer",)
-    link: ClassVar[Link] = "none"  # log-probabilities are scores
+    link: ClassVar[Link] = "none"  # log-probabilities and agreements are scores
     replacements: ClassVar[tuple[str, ...]] = ("delete",)  # the tokens of the model are unknown
-
-    capabilities: ClassVar[Mapping[Capability, str | None]] = {
-        **dict.fromkeys(CAPABILITIES, "a server returns only log-probabilities"),
-        "generation": None,
-    }
-    limitations: ClassVar[Mapping[Property, str]] = {
-        "is_exclusive": "this model writes answers and has no classes",
-        "reads_pairs": "the template has room for a single text",
-        "has_subwords": "a server does not provide its tokenizer",
-        "max_tokens": "a server reads every prompt as a whole",
-        "shuffle_weights": "a server returns only log-probabilities",
-    }
 
     url: str
     _: KW_ONLY
     model: str = ""
     template: Any = ""
-    tokenizer: Any = None
     key_variable: str | None = None
-    per_token: bool = False
     max_new_tokens: int = 64
     stop: Sequence[str] = ()
     parallel: int = 4
     requests_per_minute: int | float | None = None
     timeout: int | float = 60.0
     estimate: Callable[[EndpointCost], None] | None = print_cost
+    max_calls: int | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "url", _completions_url(self.url))
+    def _check_options(self) -> None:
+        """Raise an error for options of the server that are not valid."""
         if not isinstance(self.model, str) or not self.model.strip():
             raise InputError(
                 f"model must be the name of a model on the server, not {self.model!r}."
             )
-        if self.tokenizer is None:
-            self._check_template()
-        else:
-            _ = self._chat  # raises its errors now
-        check_generation_options(self.max_new_tokens, self.per_token)
         check_count("parallel", self.parallel)
+        if self.max_calls is not None:
+            check_count("max_calls", self.max_calls)
         for name in ("requests_per_minute", "timeout"):
             amount = getattr(self, name)
             is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
@@ -246,6 +175,218 @@ class Endpoint:
         if self.key_variable is not None:
             _read_key(self.key_variable)  # raises its error now if the key is not set
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {truncate_line(self.model)} at {self.url}>"
+
+    def announce_calls(self, calls: int) -> None:
+        """Pass the cost of ``calls`` calls about the last text to the function ``estimate``.
+
+        Raises
+        ------
+        InputError
+            If ``max_calls`` does not leave so many calls.
+        """
+        if (
+            self.max_calls is not None
+            and (remaining := self.max_calls - self._traffic.calls) < calls
+        ):
+            raise InputError(
+                f"this needs about {calls:,} calls, but max_calls={self.max_calls:,} leaves "
+                f"{max(remaining, 0):,}. Set a budget such as budget='{max(remaining, 1)} calls', "
+                "or raise max_calls."
+            )
+        if self.estimate is not None:
+            self.estimate(EndpointCost(calls, calls * self._traffic.prompt_tokens, self.model))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Locks and the state of requests belong to one process.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def _traffic(self) -> "_Traffic":
+        """The times of earlier requests, which limit the rate."""
+        return _Traffic()
+
+    def _is_completion(self, reply: Any) -> bool:
+        """Tell whether a reply has the text that was requested."""
+        raise NotImplementedError
+
+    def _send_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reply of the server to a request, which is sent again if it fails.
+
+        Raises
+        ------
+        InputError
+            If all attempts fail, the server rejects the request, or no call is left.
+        """
+        payload, failure = json.dumps({"model": self.model, **body}).encode(), ""
+        self._traffic.count_call(self.max_calls)
+        for attempt in range(_ATTEMPTS):
+            self._traffic.take_turn(self.requests_per_minute)
+            wait = _FIRST_WAIT * 2**attempt
+            try:
+                status, headers, data = self._send(payload)
+            except (OSError, http.client.HTTPException) as error:
+                failure = f"does not answer ({self._describe_error(error)})"
+            else:
+                reply = _parse_json(data)
+                if status == 200 and self._is_completion(reply):
+                    return dict(reply)
+                reason = self._error_message(data)
+                failure = f"answers {status}: {reason}" if status != 200 else "sends no completion"
+                if status in (400, 413, 422, 500) and _LENGTH_ERROR.search(_error_text(data)):
+                    raise self._length_error(failure, body)
+                # llama-server answers 500 to a request for an echo, which it never supports.
+                is_temporary = status in (*_RETRY_STATUSES, *range(500, 600))
+                if status != 200 and ("echo" in reason or not is_temporary):
+                    raise self._request_error(failure, status)
+                if (wait := _retry_delay(headers, wait)) > _MAX_WAIT:
+                    raise self._request_error(
+                        f"requests a wait of {_format_number(wait)} s ({failure})"
+                    )
+            if attempt + 1 < _ATTEMPTS:
+                _sleep(wait)
+        raise self._request_error(f"{failure}, {_ATTEMPTS} times")
+
+    def _send(self, payload: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Send one request, and return status, headers and content of the reply.
+
+        Redirects are not followed, so that texts and the key go to no other server.
+
+        Raises
+        ------
+        OSError, http.client.HTTPException
+            If the server does not reply, or not within the timeout.
+        """
+        address = urlsplit(self.url)
+        headers = {"Content-Type": "application/json"}
+        if self.key_variable is not None:
+            headers["Authorization"] = f"Bearer {_read_key(self.key_variable)}"
+        is_secure = address.scheme == "https"
+        # Not by urllib, which follows redirects and takes proxies from the environment.
+        connect = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
+        connection = connect(str(address.hostname), address.port, timeout=self.timeout)
+        expired, sockets = threading.Event(), list[socket.socket]()
+
+        def hang_up() -> None:
+            """Close the connection when the time is over."""
+            expired.set()
+            for open_socket in sockets:
+                with contextlib.suppress(OSError):  # the server closed it first
+                    # Not by the method of a TLS socket, which drops the object that reads from it.
+                    socket.socket.shutdown(open_socket, socket.SHUT_RDWR)
+
+        # The timeout of a socket starts again with every byte that arrives.
+        alarm = _Timer(self.timeout, hang_up)
+        alarm.daemon = True
+        alarm.start()
+        try:
+            connection.connect()
+            sockets.append(connection.sock)  # the connection drops it before the last byte
+            # If connecting took too long, there was no socket to close yet.
+            if not expired.is_set():
+                connection.request("POST", address.path, payload, headers)
+                response = connection.getresponse()
+                content = response.read(_MAX_REPLY_BYTES)
+                if not expired.is_set():
+                    return response.status, dict(response.headers), content
+        except (OSError, http.client.HTTPException):
+            if not expired.is_set():
+                raise
+        finally:
+            alarm.cancel()
+            connection.close()
+        raise TimeoutError(f"no whole answer within {self.timeout:g} s")
+
+    def _error_message(self, data: bytes) -> str:
+        """Return the error message in a reply, truncated and without the key."""
+        return self._shorten_reply(_error_text(data)).rstrip(".")
+
+    def _shorten_reply(self, text: str) -> str:
+        """Return the beginning of a reply on one line, without the key."""
+        # The key is removed before truncation, because a part of it is a secret too.
+        return truncate_line(self._remove_key(text), _MAX_QUOTE)
+
+    def _quote_token(self, token: str) -> str:
+        """Return a token in quotes for a message, truncated and without the key."""
+        token = self._remove_key(token)  # spaces stay, because they distinguish tokens
+        return repr(token if len(token) <= _MAX_QUOTE else f"{token[: _MAX_QUOTE - 1]}…")
+
+    def _describe_error(self, error: BaseException) -> str:
+        """Return an error as a clause; it may contain the status line of the server."""
+        return f"{type(error).__name__}: {self._shorten_reply(str(error))}".rstrip(".")
+
+    def _remove_key(self, text: str) -> str:
+        """Replace the key of the server in a text by "…"."""
+        if self.key_variable is not None:  # some servers repeat the headers of a request
+            with contextlib.suppress(InputError):  # the variable may have changed meanwhile
+                text = text.replace(_read_key(self.key_variable), "…")
+        return text
+
+    def _length_error(self, failure: str, body: Mapping[str, Any]) -> InputError:
+        """Return the error of a prompt that is longer than the model reads."""
+        failure = escape_controls(self._remove_key(failure))
+        count = self._describe_length(body)
+        return InputError(f"the server at {self.url} {failure}.{count}{_LENGTH_ADVICE}")
+
+    def _describe_length(self, body: Mapping[str, Any]) -> str:  # noqa: ARG002
+        """Return a sentence about the length of a prompt, or "" if it is unknown."""
+        return ""
+
+    def _request_error(self, failure: str, status: int = 0, advice: str = "") -> InputError:
+        """Return the error of a request; its cause shows that no text is at fault."""
+        if status in (401, 403):
+            advice = f" Check the key in the environment variable {self.key_variable}."
+            if self.key_variable is None:
+                advice = " Name the environment variable that holds the key: key_variable='…'."
+        elif 300 <= status < 400:
+            advice = " limelight does not follow redirects. Give the address to which it leads."
+        elif advice:
+            pass
+        elif "echo" in failure or "log-probabilit" in failure:
+            advice = _SERVER_ADVICE
+        failure = escape_controls(self._remove_key(failure))
+        error = InputError(f"the server at {self.url} {failure}.{advice}")
+        error.__cause__ = ConnectionError(failure)
+        return error
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Endpoint(ServerClient):
+    """A language model behind a server, whose answers can be explained.
+
+    The server must have OpenAI's completions interface and return the log-probabilities of a prompt
+    (``echo`` with ``logprobs``), as vLLM and the server of llama-cpp-python do. Texts are sent to
+    this address only, and nothing is sent before the model is called.
+
+    Its options are those of :func:`wrap_endpoint`.
+    """
+
+    capabilities: ClassVar[Mapping[Capability, str | None]] = {
+        **dict.fromkeys(CAPABILITIES, "a server returns only log-probabilities"),
+        "generation": None,
+    }
+    limitations: ClassVar[Mapping[Property, str]] = {
+        "is_exclusive": "this model writes answers and has no classes",
+        "reads_pairs": "the template has room for a single text",
+        "has_subwords": "a server does not provide its tokenizer",
+        "max_tokens": "a server reads every prompt as a whole",
+        "shuffle_weights": "a server returns only log-probabilities",
+    }
+
+    tokenizer: Any = None
+    per_token: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", read_address(self.url, "/completions"))
+        check_generation_options(self.max_new_tokens, self.per_token)
+        self._check_options()
+        if self.tokenizer is None:
+            self._check_template()
+        else:
+            _ = self._chat  # raises its errors now
+
     def _check_template(self) -> None:
         """Raise an error for a template that needs a tokenizer, or has no place for a text."""
         if self.template == "":
@@ -258,9 +399,6 @@ class Endpoint:
             raise InputError(_NO_TOKENIZER_ERROR)
         if not is_string or self.template.count(_TEXT) != 1:
             raise InputError(f"template must be a string that contains {_TEXT} once.")
-
-    def __repr__(self) -> str:
-        return f"<Endpoint {truncate_line(self.model)} at {self.url}>"
 
     @property
     def fingerprint(self) -> str:
@@ -370,20 +508,6 @@ class Endpoint:
             return self._prompt("".join(segments.replace_words(keep, None)))
 
         return lambda keep: self._engine([(masked_prompt(row), queries) for row in keep])
-
-    def announce_calls(self, calls: int) -> None:
-        """Pass the cost of ``calls`` calls about the last text to the function ``estimate``."""
-        if self.estimate is not None:
-            self.estimate(EndpointCost(calls, calls * self._traffic.prompt_tokens, self.model))
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Locks and the state of requests belong to one process.
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @cached_property
-    def _traffic(self) -> "_Traffic":
-        """The times of earlier requests, which limit the rate."""
-        return _Traffic()
 
     @cached_property
     def _engine(self) -> Engine:
@@ -775,145 +899,155 @@ class Endpoint:
         return tokens
 
     def _post(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the reply of the server to a request, which is sent again if it fails.
+        """Return the reply of the server to a request about a prompt."""
+        return self._send_body({"temperature": 0, "logprobs": 1, **body})
 
-        Raises
-        ------
-        InputError
-            If all attempts fail, or the server rejects the request.
-        """
-        full_body = {"model": self.model, "temperature": 0, "logprobs": 1, **body}
-        payload, failure = json.dumps(full_body).encode(), ""
-        for attempt in range(_ATTEMPTS):
-            self._traffic.take_turn(self.requests_per_minute)
-            wait = _FIRST_WAIT * 2**attempt
-            try:
-                status, headers, data = self._send(payload)
-            except (OSError, http.client.HTTPException) as error:
-                failure = f"does not answer ({self._describe_error(error)})"
-            else:
-                match reply := _parse_json(data):
-                    case {"choices": [{"text": str()}, *_]} if status == 200:
-                        return dict(reply)
-                reason = self._error_message(data)
-                failure = f"answers {status}: {reason}" if status != 200 else "sends no completion"
-                if status in (400, 413, 422, 500) and _LENGTH_ERROR.search(_error_text(data)):
-                    raise self._length_error(failure, str(body["prompt"]))
-                # llama-server answers 500 to a request for an echo, which it never supports.
-                is_temporary = status in (*_RETRY_STATUSES, *range(500, 600))
-                if status != 200 and ("echo" in reason or not is_temporary):
-                    raise self._request_error(failure, status)
-                if (wait := _retry_delay(headers, wait)) > _MAX_WAIT:
-                    raise self._request_error(
-                        f"requests a wait of {_format_number(wait)} s ({failure})"
-                    )
-            if attempt + 1 < _ATTEMPTS:
-                _sleep(wait)
-        raise self._request_error(f"{failure}, {_ATTEMPTS} times")
+    def _is_completion(self, reply: Any) -> bool:
+        """Tell whether a reply has the text of a completion."""
+        match reply:
+            case {"choices": [{"text": str()}, *_]}:
+                return True
+        return False
 
-    def _send(self, payload: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        """Send one request, and return status, headers and content of the reply.
-
-        Redirects are not followed, so that texts and the key go to no other server.
-
-        Raises
-        ------
-        OSError, http.client.HTTPException
-            If the server does not reply, or not within the timeout.
-        """
-        address = urlsplit(self.url)
-        headers = {"Content-Type": "application/json"}
-        if self.key_variable is not None:
-            headers["Authorization"] = f"Bearer {_read_key(self.key_variable)}"
-        is_secure = address.scheme == "https"
-        # Not by urllib, which follows redirects and takes proxies from the environment.
-        connect = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
-        connection = connect(str(address.hostname), address.port, timeout=self.timeout)
-        expired, sockets = threading.Event(), list[socket.socket]()
-
-        def hang_up() -> None:
-            """Close the connection when the time is over."""
-            expired.set()
-            for open_socket in sockets:
-                with contextlib.suppress(OSError):  # the server closed it first
-                    # Not by the method of a TLS socket, which drops the object that reads from it.
-                    socket.socket.shutdown(open_socket, socket.SHUT_RDWR)
-
-        # The timeout of a socket starts again with every byte that arrives.
-        alarm = _Timer(self.timeout, hang_up)
-        alarm.daemon = True
-        alarm.start()
-        try:
-            connection.connect()
-            sockets.append(connection.sock)  # the connection drops it before the last byte
-            # If connecting took too long, there was no socket to close yet.
-            if not expired.is_set():
-                connection.request("POST", address.path, payload, headers)
-                response = connection.getresponse()
-                content = response.read(_MAX_REPLY_BYTES)
-                if not expired.is_set():
-                    return response.status, dict(response.headers), content
-        except (OSError, http.client.HTTPException):
-            if not expired.is_set():
-                raise
-        finally:
-            alarm.cancel()
-            connection.close()
-        raise TimeoutError(f"no whole answer within {self.timeout:g} s")
-
-    def _error_message(self, data: bytes) -> str:
-        """Return the error message in a reply, truncated and without the key."""
-        return self._shorten_reply(_error_text(data)).rstrip(".")
-
-    def _shorten_reply(self, text: str) -> str:
-        """Return the beginning of a reply on one line, without the key."""
-        # The key is removed before truncation, because a part of it is a secret too.
-        return truncate_line(self._remove_key(text), _MAX_QUOTE)
-
-    def _quote_token(self, token: str) -> str:
-        """Return a token in quotes for a message, truncated and without the key."""
-        token = self._remove_key(token)  # spaces stay, because they distinguish tokens
-        return repr(token if len(token) <= _MAX_QUOTE else f"{token[: _MAX_QUOTE - 1]}…")
-
-    def _describe_error(self, error: BaseException) -> str:
-        """Return an error as a clause; it may contain the status line of the server."""
-        return f"{type(error).__name__}: {self._shorten_reply(str(error))}".rstrip(".")
-
-    def _remove_key(self, text: str) -> str:
-        """Replace the key of the server in a text by "…"."""
-        if self.key_variable is not None:  # some servers repeat the headers of a request
-            with contextlib.suppress(InputError):  # the variable may have changed meanwhile
-                text = text.replace(_read_key(self.key_variable), "…")
-        return text
-
-    def _length_error(self, failure: str, prompt: str) -> InputError:
-        """Return the error of a prompt that is longer than the model reads."""
-        count = ""
-        if self._chat is not None:
-            length = self._chat.count_tokens(prompt, self._chat.adds_special)
-            count = f" The prompt has {length:,} tokens."
-        failure = escape_controls(self._remove_key(failure))
-        return InputError(f"the server at {self.url} {failure}.{count}{_LENGTH_ADVICE}")
-
-    def _request_error(self, failure: str, status: int = 0, advice: str = "") -> InputError:
-        """Return the error of a request; its cause shows that no text is at fault."""
-        if status in (401, 403):
-            advice = f" Check the key in the environment variable {self.key_variable}."
-            if self.key_variable is None:
-                advice = " Name the environment variable that holds the key: key_variable='…'."
-        elif 300 <= status < 400:
-            advice = " limelight does not follow redirects. Give the address to which it leads."
-        elif advice:
-            pass
-        elif "echo" in failure or "log-probabilit" in failure:
-            advice = _SERVER_ADVICE
-        failure = escape_controls(self._remove_key(failure))
-        error = InputError(f"the server at {self.url} {failure}.{advice}")
-        error.__cause__ = ConnectionError(failure)
-        return error
+    def _describe_length(self, body: Mapping[str, Any]) -> str:
+        """Return a sentence about the length of a prompt, or "" if it is unknown."""
+        if self._chat is None:
+            return ""
+        length = self._chat.count_tokens(str(body["prompt"]), self._chat.adds_special)
+        return f" The prompt has {length:,} tokens."
 
 
-wrap_endpoint = Endpoint
+def wrap_endpoint(
+    url: str,
+    *,
+    model: str = "",
+    template: Any = "",
+    tokenizer: Any = None,
+    agreement: Any = None,
+    temperature: int | float | None = None,
+    key_variable: str | None = None,
+    per_token: bool = False,
+    max_new_tokens: int = 64,
+    stop: Sequence[str] = (),
+    parallel: int = 4,
+    requests_per_minute: int | float | None = None,
+    timeout: int | float = 60.0,
+    estimate: Callable[[EndpointCost], None] | None = print_cost,
+    max_calls: int | None = None,
+) -> Model:
+    """Return a language model behind a server as a model whose answers can be explained.
+
+    Without ``agreement``, the server must have OpenAI's completions interface and return the
+    log-probabilities of a prompt (``echo`` with ``logprobs``), as vLLM does. With ``agreement``,
+    every chat API works. Then the explained number is how often, or how similarly, the model
+    answers as before. Texts are sent to this address only.
+
+    Parameters
+    ----------
+    url
+        Address of the server, such as "http://localhost:8000/v1".
+    model
+        Name of the model on the server.
+    template
+        The prompt, with {text} in the place of the text. Without ``tokenizer``, write out a chat
+        with the marks of its turns, but without the token that begins a text, which the server
+        adds. With ``tokenizer``, also a list of chat messages, one of which contains {text}, or a
+        prompt for documents with {documents} and {question}. With ``agreement``, a message of the
+        user with {text}, or a prompt for documents.
+    tokenizer
+        Local folder with the tokenizer of the model (extra ``hf``). Its chat template writes
+        messages, documents and texts as a prompt. If the server reads another number of tokens
+        than this tokenizer, an error is raised.
+    agreement
+        When two answers agree, for chat APIs:
+
+        * "exact": if they have the same characters, apart from white space at the ends.
+        * a list of labels: if the same label occurs first in both.
+        * a regular expression, compiled or as a string "/…/": if it finds the same text in both,
+          or the same first group.
+        * a function from the answer before and a new answer to a number, such as a similarity.
+    temperature
+        Temperature of the answers that are compared, by default 1. Only with ``agreement``.
+    key_variable
+        Name of the environment variable with the key, if the server needs one. The key is read for
+        every request and never stored.
+    per_token
+        Explain the mean log-probability of the tokens of an answer instead of their sum.
+    max_new_tokens
+        Largest number of tokens of an answer that the model generates.
+    stop
+        Strings at which the model stops writing.
+    parallel
+        Number of requests that are sent at the same time.
+    requests_per_minute
+        Largest number of requests per minute, by default unlimited.
+    timeout
+        Seconds to wait for the last byte of a reply. If there is no reply, or the server answers
+        429 or fails, the request is sent again up to four times. The waiting time is that of the
+        server (Retry-After), otherwise 0.5, 1, 2 and 4 seconds.
+    estimate
+        Function that is called before each explanation with an :class:`EndpointCost`, the calls and
+        tokens that the explanation needs. By default the cost is printed to standard error if that
+        is a terminal or a notebook.
+    max_calls
+        Largest number of calls of this model. If an explanation needs more, an error is raised
+        before its first masked text.
+
+    Returns
+    -------
+    The model, which can be passed to :func:`limelight.explain` and the other functions.
+
+    Raises
+    ------
+    InputError
+        If an option is not valid, the environment variable is not set, or the folder has no
+        tokenizer.
+    MissingExtraError
+        If ``tokenizer`` is given, and transformers is not installed.
+
+    Examples
+    --------
+    >>> import limelight
+    >>> model = limelight.wrap_endpoint(
+    ...     "http://localhost:8000", model="tiny", template="{text} So:"
+    ... )
+    >>> model.url, model.classes
+    ('http://localhost:8000/v1/completions', ('answer',))
+    >>> chat = limelight.wrap_endpoint(
+    ...     "http://localhost:8000/v1", model="tiny", agreement=["yes", "no"]
+    ... )
+    >>> chat.url
+    'http://localhost:8000/v1/chat/completions'
+    """
+    options: dict[str, Any] = {
+        "model": model,
+        "template": template,
+        "key_variable": key_variable,
+        "max_new_tokens": max_new_tokens,
+        "stop": stop,
+        "parallel": parallel,
+        "requests_per_minute": requests_per_minute,
+        "timeout": timeout,
+        "estimate": estimate,
+        "max_calls": max_calls,
+    }
+    if agreement is None:
+        if temperature is not None:
+            raise InputError(
+                "temperature is for agreement=, because log-probabilities need no sampled answers. "
+                "Leave temperature out."
+            )
+        return Endpoint(url, tokenizer=tokenizer, per_token=per_token, **options)
+    for name, is_given in (("tokenizer", tokenizer is not None), ("per_token", per_token)):
+        if is_given:
+            raise InputError(
+                f"{name} is for log-probabilities, but agreement= compares answers. Leave {name} "
+                "out."
+            )
+    from limelight.models.chat_servers.chat import ChatServer
+
+    temperature = 1.0 if temperature is None else temperature
+    return ChatServer(url, agreement=agreement, temperature=temperature, **options)
 
 
 @final
@@ -922,6 +1056,7 @@ class _Traffic:
 
     def __init__(self) -> None:
         self._lock, self._next_turn = ForkSafeLock(), 0.0
+        self.calls = 0  # requests so far, without those that were repeated
         self.prompt_tokens = 0  # of the longest prompt, including its answer
         self.is_checked = False  # whether log-probabilities were found to be right
         # The last prompt whose tokens were counted, with its warnings, and the beginning of
@@ -931,6 +1066,16 @@ class _Traffic:
     def set_count(self, prompt: str, omitted_start: str, warnings: tuple[str, ...]) -> None:
         """Store that the tokens of a prompt were counted."""
         self.counted, self.count_warnings, self.omitted_start = prompt, warnings, omitted_start
+
+    def count_call(self, max_calls: int | None) -> None:
+        """Count a call; raise an error if ``max_calls`` have been made."""
+        with self._lock:
+            if max_calls is not None and self.calls >= max_calls:
+                raise InputError(
+                    f"max_calls={max_calls:,} calls have been made. Raise max_calls, or set a "
+                    "smaller budget."
+                )
+            self.calls += 1
 
     def take_turn(self, per_minute: int | float | None) -> None:
         """Wait until the next request may be sent, at equal intervals."""
@@ -1089,13 +1234,20 @@ def _read_key(variable: Any) -> str:
     return key
 
 
-def _completions_url(url: Any) -> str:
+def read_address(url: Any, path_end: str) -> str:
     """Return the address to which requests are sent.
+
+    Parameters
+    ----------
+    url
+        The address of a server, with or without the path of the interface.
+    path_end
+        The end of the path: "/completions" or "/chat/completions".
 
     Raises
     ------
     InputError
-        If ``url`` is no address, contains a secret, or is the address of a chat interface. The
+        If ``url`` is no address, contains a secret, or is the address of another interface. The
         message does not contain the address.
     """
     try:
@@ -1114,10 +1266,13 @@ def _completions_url(url: Any) -> str:
             "environment variable, and name it: key_variable='…'."
         )
     path = parts.path.rstrip("/")
-    if path.endswith("/chat/completions"):
+    is_chat = path.endswith("/chat/completions")
+    if is_chat and path_end == "/completions":
         raise InputError(
             "url must lead to /v1/completions, because chat interfaces do not return the "
-            "probability of a given answer. For chats, add tokenizer='…', a folder (--tokenizer)."
+            "probability of a given answer. To compare answers, use agreement='exact' in Python."
         )
-    path = path if path.endswith("/completions") else f"{path or '/v1'}/completions"
+    if path.endswith("/completions") and not is_chat and path_end != "/completions":
+        path = path.removesuffix("/completions")
+    path = path if path.endswith(path_end) else f"{path or '/v1'}{path_end}"
     return f"{parts.scheme}://{parts.netloc}{path}"

@@ -74,6 +74,9 @@ def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
 def _answer_row(model: Model, model_input: ModelInput) -> dict[str, Any]:
     """Return the answer to a text with the log-probability of each sentence."""
     (answer,) = cast(tuple[AnswerQuery, ...], model_input.queries)
+    if answer.agreement:
+        (agreement,) = model.outputs([model_input])[0].tolist()
+        return _prediction_row(model_input, {"answer": answer.text, "agreement": agreement})
     queried = QueriedText(model_input.user_input, selector=answer)
     sentences = expand_queries(model, queried, by_sentence=True)
     by_sentence = read_input(model, join_queries(sentences))

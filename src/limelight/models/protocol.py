@@ -44,7 +44,7 @@ REFILL = "refill"
 
 Capability = Literal[
     "attention", "attention_only", "gradients", "lrp", "tables", "exact_game", "refilling",
-    "hidden_states", "generation", "spans",
+    "hidden_states", "generation", "spans", "agreement",
 ]  # fmt: skip
 # An option or function, the capability that it needs, and advice for models without it.
 Requirements = Sequence[tuple[str, Capability, str]]
@@ -60,6 +60,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "spans": "a model that finds spans",
     "generation": "a language model",
     "hidden_states": "hidden states",
+    "agreement": "answers that are compared (agreement=)",
 }
 Property = Literal[
     "is_exclusive", "has_subwords", "max_tokens", "shuffle_weights", "reads_pairs", "reads_images",

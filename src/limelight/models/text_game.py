@@ -1,7 +1,8 @@
 """One text as a game: the outputs of a model as a function of the features that are present."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
@@ -17,6 +18,7 @@ _MAX_CACHED_ROWS = 50_000  # a few hundred bytes each
 _MAX_CACHED_NUMBERS = 8_000_000  # in all rows, 8 bytes each: there may be many classes
 # A model that rejects a text without words accepts at least this share of the single words.
 _MIN_ACCEPTED_SHARE = 0.5
+_EMPTY_ANSWERS = 5  # random outputs whose mean is the output for the empty text
 NO_BASE_VALUE = "The model rejects the text without words, so there is no base value"
 
 
@@ -31,6 +33,27 @@ def validate_masks(keep: Any, d: int) -> Bool[np.ndarray, "n d"]:
     return masks.astype(bool)
 
 
+@final
+@dataclass(frozen=True)
+class RandomGame:
+    """A game with random outputs: for equal masks, they are different draws.
+
+    Each call must draw new outputs, because standard errors count outputs as independent.
+    """
+
+    draw: Game
+
+    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Return a new output for each mask."""
+        return self.draw(keep)
+
+    def average(self, count: int) -> Game:
+        """Return the game whose outputs are means over ``count`` draws."""
+        return lambda keep: (
+            self.draw(np.repeat(keep, count, axis=0)).reshape(len(keep), count, -1).mean(axis=1)
+        )
+
+
 class TextGame:
     """The outputs of a model on one text as a function of the features that are present.
 
@@ -41,15 +64,28 @@ class TextGame:
     word, such as a lone colon. Then ``empty_output`` is None, and the mean of the outputs for each
     single feature is imputed for every such mask. Values that need the output of the empty text,
     such as Shapley values, stay defined. ``imputed_count`` counts the imputed outputs.
+
+    The outputs of a `RandomGame` are never cached or imputed. Means of several ``answers`` are.
     """
 
     def __init__(
-        self, call_model: Game, features: Features, replacement: str, *, use_cache: bool
+        self,
+        call_model: Game,
+        features: Features,
+        replacement: str,
+        *,
+        use_cache: bool,
+        answers: int = 1,
     ) -> None:
-        self._call_model, self._use_cache = call_model, use_cache
+        self.calls_per_mask = answers if isinstance(call_model, RandomGame) else 1
+        if isinstance(call_model, RandomGame) and answers > 1:
+            call_model = call_model.average(answers)
+        self.is_random = isinstance(call_model, RandomGame)
+        self._call_model, self._use_cache = call_model, use_cache and not self.is_random
         self.features, self.replacement = features.strings, replacement
         self.imputed_count = 0
         self._cache: dict[bytes, Float[np.ndarray, " C"]] = {}
+        self._empty_outputs: list[Float[np.ndarray, "_ C"]] = []  # random ones
         self._last_error: Exception | None = None  # with which the model last rejected a text
 
     def __len__(self) -> int:
@@ -63,6 +99,10 @@ class TextGame:
         """Return the model's outputs for each mask."""
         masks = validate_masks(keep, len(self))
         # Tables have an output for every mask, so nothing is cached or imputed.
+        if self.is_random and len(masks):
+            outputs = self._call_model(masks)
+            self._empty_outputs.append(outputs[~masks.any(axis=1)])
+            return outputs
         if not self._use_cache or not len(masks):
             # The outputs for no masks have C columns too. Only a model call shows how many.
             return self._call_model(masks) if len(masks) else self(self._full_mask)[:0]
@@ -89,7 +129,17 @@ class TextGame:
     @property
     def empty_output(self) -> Float[np.ndarray, " C"] | None:
         """The outputs with every feature removed; None if the model rejects that text."""
+        if self.is_random:
+            return self._mean_empty_output
         return None if self.rejects_empty else self(~self._full_mask)[0]
+
+    @property
+    def _mean_empty_output(self) -> Float[np.ndarray, " C"]:
+        """The mean of all random outputs so far with every feature removed, at least of a few."""
+        if (missing := _EMPTY_ANSWERS - sum(map(len, self._empty_outputs))) > 0:
+            with track_calls(None):
+                self(np.repeat(~self._full_mask, missing, axis=0))
+        return np.concatenate(self._empty_outputs).mean(axis=0)
 
     @property
     def is_constant(self) -> bool:

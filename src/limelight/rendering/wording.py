@@ -731,6 +731,7 @@ MODELS = {
     "attention_only": "models in which only attention mixes tokens",
     "gradients": "models with gradients",
     "lrp": "networks whose operations all have an LRP rule",
+    "agreement": "chat APIs, with agreement=…",
     None: "any other model",
 }
 

@@ -1,10 +1,17 @@
-"""Values from all masks of a short text, which have no sampling error."""
+"""Values from all masks of a short text, without a sampling error of masks."""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from limelight.sampling.pairs import pair_coefficients, weighted_pair_sums
 from limelight.sampling.sample import Game
-from limelight.sampling.spread import r_squared
+from limelight.sampling.spread import (
+    PowerSums,
+    VarianceComponents,
+    estimate_variance_components,
+    r_squared,
+)
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import (
     EnumeratedLime,
@@ -25,6 +32,63 @@ def can_enumerate_masks(d: int, calls: int) -> bool:
     They are if there are at most 1,024, or at most as many as the ``calls`` of the sample.
     """
     return d <= _MAX_FEATURES and 2**d <= max(_CHEAP_MASKS, calls)
+
+
+class RepeatedValues(NamedTuple):
+    """Values from several random outputs for each mask.
+
+    Attributes
+    ----------
+    values
+        The values.
+    stderr
+        Their standard errors, which come from the randomness of the outputs alone.
+    components
+        The variance between masks and that between outputs for one mask.
+    """
+
+    values: Float[np.ndarray, " d"]
+    stderr: Float[np.ndarray, " d"]
+    components: VarianceComponents
+
+
+def values_from_repeated_outputs(
+    outputs: Float[np.ndarray, "n k"], matrix: Float[np.ndarray, "n d"], *, known_range: float
+) -> RepeatedValues:
+    r"""Return weighted sums of mean outputs, with the errors that random outputs cause.
+
+    The value :math:`\sum_S A_S \bar f(S)` has the variance :math:`\sum_S A_S^2 \sigma_S^2/k`. The
+    estimate of :math:`\sigma_S^2` is the variance of the k outputs for the mask and, as one more
+    degree of freedom, the mean variance of all masks. If all outputs for each mask agree, the
+    errors allow for three outputs that are off by ``known_range``.
+
+    Parameters
+    ----------
+    outputs
+        k ≥ 2 random outputs for each of n masks.
+    matrix
+        The weight A of each mask in each value.
+    known_range
+        How far the output is known to move.
+    """
+    n, k = outputs.shape
+    means, components = outputs.mean(axis=1), estimate_variance_components(outputs)
+    deviations = (outputs - means[:, None]) * np.sqrt(k / (k - 1)) / k
+    contributions = matrix[:, None, :] * deviations[:, :, None]
+    spread = PowerSums.from_contributions(contributions.reshape(n * k, -1))
+    # A few outputs for a mask often agree by chance, also if its output is random.
+    variance = ((k - 1) * outputs.var(axis=1, ddof=1) + components.within) / k
+    spread = spread._replace(first=np.zeros(matrix.shape[1]), second=matrix.T**2 @ variance / k)
+    step = known_range * np.abs(matrix).max(axis=0) / k
+    stderr, _ = spread.standard_error_or_unseen(step, n * k, degrees=n * (k - 1))
+    return RepeatedValues(matrix.T @ means, stderr, components)
+
+
+def lime_matrix(d: int, *, bandwidth: float = 0.25) -> Float[np.ndarray, "n coefficients"]:
+    """Return the matrix from the outputs for all masks to the intercept and the scores of LIME."""
+    keep = enumerate_masks(d)
+    x = np.column_stack([np.ones(len(keep)), keep])
+    return ridge_matrix(x, lime_mask_weights(d, bandwidth=bandwidth), 0.0)
 
 
 def lime_from_all_masks(game: Game, d: int, *, bandwidth: float = 0.25) -> EnumeratedLime:

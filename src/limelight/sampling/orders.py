@@ -82,6 +82,7 @@ def shapley_values_from_orders(
     spare_calls: int = 0,
     levels: Levels | None = None,
     sum_matrix: Float[np.ndarray, "d k"] | None = None,
+    has_random_outputs: bool = False,
 ) -> ShapleySample:
     r"""Estimate Shapley values from random pairs of orders of the features.
 
@@ -122,6 +123,10 @@ def shapley_values_from_orders(
     levels
         The group of every feature, from the outermost level on. Orders then keep each group
         together, and the values are Owen values.
+    has_random_outputs
+        Whether the game returns new random outputs each time. Then each pair evaluates the masks
+        without and with all features anew, so that draws stay independent and their spread contains
+        the noise of the outputs. It cannot be combined with ``spare_calls``.
     sum_matrix
         Adds the values of features up to those of ``k`` sums, which are returned instead. It
         cannot be combined with ``spare_calls``.
@@ -143,13 +148,17 @@ def shapley_values_from_orders(
     def evaluate_pairs(orders: Orders) -> Float[np.ndarray, "count m k"]:
         """Return one draw for each order and its reverse."""
         inner = evaluate(_prefix_masks(orders)) if d > 1 else end_outputs[:0]
-        pair_draws = _pair_draws(orders, end_outputs, inner)
+        ends = end_outputs
+        if has_random_outputs:
+            masks = np.tile(empty_and_full_masks(d), (len(orders), 1))
+            ends = np.stack(np.split(evaluate(masks), len(orders)))
+        pair_draws = _pair_draws(orders, ends, inner)
         return pair_draws if sum_matrix is None else pair_draws @ sum_matrix
 
     def draw_pairs(count: int, *, minimum: int = 0) -> Float[np.ndarray, "most_count m k"]:
         """Draw and evaluate pairs of orders, fewer if a deadline passes."""
         orders = draw_orders(d, count, rng, levels)
-        masks = 2 * max(d - 1, 1)
+        masks = 2 * d if has_random_outputs else 2 * max(d - 1, 1)
         return evaluate_before_deadline(
             evaluate_pairs, orders, masks_per_row=masks, minimum_rows=minimum
         )
@@ -160,7 +169,7 @@ def shapley_values_from_orders(
     total_effect = np.abs(end_outputs[1] - end_outputs[0])
     allowed_effect = np.max([total_effect, np.abs(origin).max(axis=1)], axis=0)
     # Two features have only one pair of orders.
-    allowed_effect = np.maximum(allowed_effect, known_range) * (d > 2)
+    allowed_effect = np.maximum(allowed_effect, known_range) * (d > 2 or has_random_outputs)
     n, target_count, look, is_late = 1, pairs, 0, False
     if stopping is not None and certify is None:
         target_count = max(pairs, MIN_RELIABLE_PAIRS)
@@ -392,13 +401,17 @@ def _prefix_masks(order: Orders) -> Bool[np.ndarray, "asked d"]:
 
 
 def _pair_draws(
-    order: Orders, end_outputs: Float[np.ndarray, "two m"], inner: Float[np.ndarray, "asked m"]
+    order: Orders, end_outputs: Float[np.ndarray, "*n two m"], inner: Float[np.ndarray, "asked m"]
 ) -> Float[np.ndarray, "n m d"]:
-    """Return one draw for each order and its reverse from the outputs for its prefixes."""
-    (n, d), m = order.shape, end_outputs.shape[1]
+    """Return one draw for each order and its reverse from the outputs for its prefixes.
+
+    ``end_outputs`` are those without and with all features, for all orders or for each of them.
+    """
+    (n, d), m = order.shape, end_outputs.shape[-1]
     # The ends are evaluated once for all orders: they are a tenth of the calls at 20 features.
     path = np.empty((2 * n, d + 1, m))
-    path[:, 0], path[:, -1] = end_outputs
+    ends = np.broadcast_to(end_outputs, (n, 2, m))
+    path[:, [0, -1]] = np.concatenate([ends, ends])
     path[:, 1:-1] = inner.reshape(2 * n, d - 1, m)
     return _pair_contributions(path, _positions(order))
 

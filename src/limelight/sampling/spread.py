@@ -1,6 +1,7 @@
 """Standard errors of sums of independent draws that allow for few draws and rare effects."""
 
 import math
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,6 +113,50 @@ class PowerSums(NamedTuple):
         no_spread = np.asarray(np.all(self.largest <= ROUNDING * unseen, axis=-1))
         errors = self.standard_error(draws, degrees=degrees)
         return np.where(no_spread[..., None], unseen, errors), no_spread
+
+
+class VarianceComponents(NamedTuple):
+    """The variance of random outputs, split into two parts (one-way random effects).
+
+    Attributes
+    ----------
+    between
+        Variance of the expected outputs of different masks.
+    within
+        Mean variance of the outputs for one mask.
+    """
+
+    between: float
+    within: float
+
+    def best_repeats(self, *, cost_ratio: float = 0.0) -> int:
+        """Return the number of outputs for each mask that makes a mean most precise.
+
+        n masks with k outputs each have the variance (between + within/k)/n and cost
+        n (k + ``cost_ratio``). The best k is √(within/between · cost_ratio), but at least 1. Calls
+        that all cost the same have the ratio 0, so a new mask is always as good as another output.
+
+        Parameters
+        ----------
+        cost_ratio
+            Cost of a new mask without its outputs, relative to the cost of an output.
+        """
+        if cost_ratio == 0 or self.within == 0:
+            return 1
+        if self.between == 0:
+            return sys.maxsize
+        return max(1, round(math.sqrt(self.within / self.between * cost_ratio)))
+
+
+def estimate_variance_components(outputs: Float[np.ndarray, "n k"]) -> VarianceComponents:
+    """Estimate the variance components of k ≥ 2 random outputs for each of n ≥ 2 masks.
+
+    The estimates are those of a one-way analysis of variance, without bias except that a negative
+    variance between masks becomes 0.
+    """
+    within = float(outputs.var(axis=1, ddof=1).mean())
+    between = float(outputs.mean(axis=1).var(ddof=1)) - within / outputs.shape[1]
+    return VarianceComponents(max(between, 0.0), within)
 
 
 def count_tail_carriers(outputs: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " m"]:

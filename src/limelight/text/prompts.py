@@ -422,6 +422,34 @@ def prompt_writer(
     Without a part, exactly the characters of its span are missing. Of the white space around
     removed words, as much stays as between two words.
     """
+    segments, tail = _split_segments(model_input, features)
+
+    def write_prompt(keep: Bool[np.ndarray, " d"]) -> str:
+        """Return the prompt with only the features of ``keep``."""
+        stays = np.append(keep, True)  # the appended True is for -1, no feature
+        return "".join(segment.before + segment.write(stays) for segment in segments) + tail
+
+    return write_prompt
+
+
+def part_writer(
+    model_input: ModelInput, features: Features
+) -> Callable[[Bool[np.ndarray, " d"]], list[str]]:
+    """Return a function from a mask to each part of a prompt without the removed features."""
+    segments, _ = _split_segments(model_input, features)
+
+    def write_parts(keep: Bool[np.ndarray, " d"]) -> list[str]:
+        """Return each part with only the features of ``keep``."""
+        stays = np.append(keep, True)
+        return [segment.write(stays) for segment in segments]
+
+    return write_parts
+
+
+def _split_segments(
+    model_input: ModelInput, features: Features
+) -> "tuple[list[_PartSegment], str]":
+    """Return the parts of a prompt as segments, and the text after the last part."""
     text, spans = model_input.text, model_input.tokens.spans
     part_of_token = np.array([part_index(start, model_input.parts) for start, _ in spans], int)
     segments, end = list[_PartSegment](), 0
@@ -450,13 +478,7 @@ def prompt_writer(
             )
         )
         end = part.span[1]
-
-    def write_prompt(keep: Bool[np.ndarray, " d"]) -> str:
-        """Return the prompt with only the features of ``keep``."""
-        stays = np.append(keep, True)  # the appended True is for -1, no feature
-        return "".join(segment.write(stays) for segment in segments) + text[end:]
-
-    return write_prompt
+    return segments, text[end:]
 
 
 class _PartSegment(NamedTuple):
@@ -480,12 +502,12 @@ class _PartSegment(NamedTuple):
     marks: list[tuple[bool, str, int]]
 
     def write(self, stays: Bool[np.ndarray, " n"]) -> str:
-        """Return the text before the part, and the part without removed features."""
+        """Return the part without removed features."""
         first, last = (
             [mark for follows, mark, feature in self.marks if follows == is_end and stays[feature]]
             for is_end in (False, True)
         )
-        return "".join([self.before, *first, self._write_words(stays), *last])
+        return "".join([*first, self._write_words(stays), *last])
 
     def _write_words(self, stays: Bool[np.ndarray, " n"]) -> str:
         """Return the words that stay, with the first white space between each two."""

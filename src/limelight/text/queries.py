@@ -113,6 +113,9 @@ class AnswerQuery:
         The characters that the model read before the answer, once a model has read them.
     question
         The last message of the user, if the prompt is a chat.
+    agreement
+        The rule that compares answers, if the explained output is not log p but the agreement of
+        the model's answers with this one. Empty for log p.
     """
 
     text: str
@@ -124,6 +127,7 @@ class AnswerQuery:
     per_token: bool = field(default=False, compare=False)
     prompt: str = field(default="", compare=False, repr=False)
     question: str = field(default="", compare=False, repr=False)
+    agreement: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
@@ -142,7 +146,9 @@ class AnswerQuery:
 
     @property
     def output_name(self) -> str:
-        """The name of the explained number: "log-probability", or its mean per token."""
+        """The name of the explained number, such as "log-probability" or "agreement"."""
+        if self.agreement:
+            return "agreement"
         return "mean log-probability per token" if self.per_token else "log-probability"
 
     @property
@@ -182,7 +188,8 @@ class AnswerQuery:
         values = {
             _CELL_NAMES.get(name, name): value
             for name, value in asdict(self).items()
-            if name not in ("prompt", "question")  # the model writes them again
+            # The model writes these again.
+            if name not in ("prompt", "question", "agreement")
         }
         return _CELL_PREFIX + json.dumps(values)
 
@@ -205,7 +212,11 @@ class AnswerQuery:
             value["span"] = [self.start, self.end]
         flags = {"written": self.is_generated, "per_token": self.per_token}
         value |= {name: True for name, is_set in flags.items() if is_set}
-        texts = {"prompt": self.prompt, "question": self.question}
+        texts = {
+            "prompt": self.prompt,
+            "question": self.question,
+            "agreement": self.agreement,
+        }
         return value | {name: text for name, text in texts.items() if text}
 
     def describe(self, text: str) -> str:  # noqa: ARG002  (a span needs the text)
@@ -243,8 +254,8 @@ def parse_query(stored: Any) -> Query:
                     is_generated, per_token = (
                         options.get(name) is True for name in ("written", "per_token")
                     )
-                    prompt, question = (
-                        str(options.get(name, "")) for name in ("prompt", "question")
+                    prompt, question, agreement = (
+                        str(options.get(name, "")) for name in ("prompt", "question", "agreement")
                     )
                     return AnswerQuery(
                         answer,
@@ -254,6 +265,7 @@ def parse_query(stored: Any) -> Query:
                         per_token=per_token,
                         prompt=prompt,
                         question=question,
+                        agreement=agreement,
                     )
     raise InputError(
         'query must be {"span": [start, end]}, {"answer": "…"} or both, not '

@@ -1,0 +1,1 @@
+"""Chat servers that return answers but no log-probabilities."""
