@@ -612,6 +612,7 @@ NOT_TRIED = {
     "--tabs is for pairs of texts": CHATS,
     "give a text or --messages, not both": CHATS,
     "is empty. Leave it out": CHATS,
+    "needs outputs that are not random": "needs a chat API: tests/models/test_chat_servers.py",
     "Owen values need features inside units": "tests/models/test_conversations.py tries it",
     "--pair is the second text of one pair": "needs a model of pairs: tests/cli/test_lines.py",
 }

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight import explain, game, judge
+from limelight.explainers import prepare_batch
+from limelight_reproduction.deep.layer_values import score_last_layer
 from limelight_reproduction.document import list_texts
 from limelight_reproduction.experiment import (
     Experiment,
@@ -61,15 +63,17 @@ def measure_shipped(setting: Setting) -> Numbers:
 
 def measure_deep(setting: Setting) -> Numbers:
     """Judge attention and effective attention of the last layer of the deep model."""
-    import limelight_reproduction.methods.projected_attention  # noqa: F401  (it is registered)
-
     model, rows = setting.text_classifier, []
     count = QUICK_DEEP_TEXTS if setting.quick else DEEP_TEXTS
     for i, review in enumerate(list_texts(setting.sample_texts("imdb", "test", count))):
         setting.tick(i, count)
         text = " ".join(review.split()[:WORDS])
         e = explain(model, text, "shapley", budget=BUDGET, progress=False)
-        scores = {name: explain(model, text, name, progress=False).scores for name in NAMES}
+        attention, effective = NAMES
+        scores = {
+            attention: explain(model, text, attention, progress=False).scores,
+            effective: score_last_layer(prepare_batch(model, [text])),
+        }
         text_game, d = game(model, text), len(e.scores)
         rng = np.random.default_rng([setting.seed, i])
         random_areas = [_deletion_area(text_game, rng.permutation(d)) for _ in range(ORDERS)]

@@ -31,6 +31,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "tables": "what follows the attention of a deep network is not linear",
         "exact_game": "the layers of a deep network mix its words",
         "refilling": "a deep network has no exact formula",
+        "agreement": "it is a classifier",
         "spans": "it classifies whole texts",
         "hidden_states": "its states are not shown",
         "generation": "it is a classifier",

@@ -7,8 +7,7 @@ from typing import final
 import numpy as np
 
 from limelight import DomainError
-from limelight.explainers import Attribution, Batch, Implementation, per_input, register_method
-from limelight_reproduction.deep.layer_values import score_last_layer
+from limelight.explainers import Attribution, Batch, Implementation, register_method
 from limelight_reproduction.theory.effective_attention import effective_attention
 
 
@@ -24,11 +23,6 @@ def _explain_table_model(_: "EffectiveAttention", batch: Batch) -> list[Attribut
     return [Attribution(scores=x) for x in arrays.pool_features(scores[:, 1:])]
 
 
-def _explain_bert(_: "EffectiveAttention", batch: Batch) -> Attribution:
-    """Score every feature by the effective attention of [CLS] in the last layer."""
-    return Attribution(scores=score_last_layer(batch))
-
-
 @final
 @register_method(
     id="effective-attention",
@@ -39,7 +33,6 @@ def _explain_bert(_: "EffectiveAttention", batch: Batch) -> Attribution:
     cost="one forward pass and a singular value decomposition",
     implementations=(
         Implementation(needs="tables", exactness="exact", explain=_explain_table_model),
-        Implementation(needs="attention", exactness="exact", explain=per_input(_explain_bert)),
     ),
 )
 class EffectiveAttention:
