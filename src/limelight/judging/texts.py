@@ -30,8 +30,8 @@ from limelight.judging.removals import (
     removal_counts,
     tied_groups,
 )
-from limelight.models import Capable, Model, class_probabilities, has, require
-from limelight.models.protocol import announce_calls, has_exact_game
+from limelight.models import Capable, Model, class_probabilities, require
+from limelight.models.protocol import announce_calls, gives_random_answers, has_exact_game
 from limelight.models.text_game import TextGame
 from limelight.request import Request, target_indices
 from limelight.results.judgment import (
@@ -290,7 +290,7 @@ class JudgingSetup:
         # Chance, and greedy search, which evaluates every word that remains.
         steps = d if d <= MAX_SINGLE_STEPS else STEPS
         search = curves * ((2 + _ORDERS) * len(removal_counts(d)) + (d + 1) * steps // 2)
-        if has(self.model, "agreement"):  # random answers are not stored
+        if gives_random_answers(self.model):
             return needed, search
         max_calls = 2 ** min(d, 60)  # outputs are stored, and there are no more masks
         needed = min(needed, max_calls)
