@@ -402,6 +402,22 @@ def test_wrong_options_raise_an_error(server, options, message):
         wrap_model(server, **options)
 
 
+def test_the_fingerprint_differs_for_all_that_changes_an_agreement(server):
+    options = [
+        {},
+        {"agreement": ["yes", "maybe"]},
+        {"agreement": "exact"},
+        {"temperature": 0.5},
+        {"max_new_tokens": 5},
+        {"stop": ["."]},
+        {"template": "{text} Yes or no?"},
+    ]
+    fingerprints = [wrap_model(server, **option).fingerprint for option in options]
+    assert len(set(fingerprints)) == len(options)
+    # Control: the same number, written in another way.
+    assert wrap_model(server, temperature=1).fingerprint == fingerprints[0]
+
+
 def test_a_reference_without_a_label_raises_an_error(server):
     with pytest.raises(InputError, match=r"has nothing that agreement=labels yes, no compares"):
         explain(wrap_model(server), answer="Perhaps.")

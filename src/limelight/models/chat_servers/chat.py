@@ -106,8 +106,10 @@ class ChatServer(ServerClient):
 
     @property
     def fingerprint(self) -> str:
-        """The name and address of the model, and a digest of the prompt and the agreement."""
-        settings = repr((self.template, self._rule.identity, self.temperature))
+        """The name and address of the model, and a digest of all that its answers depend on."""
+        # The answers to masked texts are truncated, too, so the agreement depends on their length.
+        answers = (float(self.temperature), self.max_new_tokens, list(self.stop))
+        settings = repr((self.template, self._rule.identity, *answers))
         return f"{self.model} at {self.url} agreement {sha256(settings.encode()).hexdigest()[:12]}"
 
     @property
