@@ -1,6 +1,7 @@
 """Chat servers without log-probabilities, against agreements that are known without them."""
 
 import itertools
+import json
 import pickle
 import re
 from functools import partial
@@ -154,6 +155,24 @@ def test_errors_of_repeated_outputs_are_those_of_many_repetitions_and_zero_witho
     assert not constant.stderr.any()
 
 
+def test_errors_of_leave_one_out_hold_if_the_answers_to_one_text_agree_by_chance():
+    # The texts without the last two features have random answers, which say nothing of the first.
+    rng, p, k = np.random.default_rng(4), np.array([1.0, 0.85, 0.5, 0.5]), 10
+    matrix = np.concatenate([np.ones((1, 3)), -np.eye(3)])
+    runs = [
+        values_from_repeated_outputs(
+            (rng.random((4, k)) < p[:, None]).astype(float), matrix, known_range=1.0
+        )
+        for _ in range(1000)
+    ]
+    covered = [np.abs(run.values - matrix.T @ p) <= 2 * run.stderr for run in runs]
+    assert (np.mean(covered, axis=0) >= 0.93).all()
+    # Control: if all ten answers agree, the error is not that of the other texts.
+    agreeing = [run.stderr[0] for run in runs if run.values[0] == 0]
+    assert len(agreeing) > 100
+    assert min(agreeing) >= 0.15
+
+
 def random_game(p, rng):
     """A game whose outputs are 1 with the probabilities ``p`` of the masks, and else 0."""
     powers = 1 << np.arange(len(p).bit_length() - 1)
@@ -235,7 +254,7 @@ def test_no_answer_is_used_twice(server):
     means = request.game(answers=5)
     server.bodies.clear()
     assert len(set(means(np.ones((7, len(game)), bool))[:, 0])) == 1
-    assert len(server.bodies) == 10  # the texts without and with all words
+    assert len(server.bodies) == 5
 
 
 @pytest.mark.parametrize("method", ["shapley", "banzhaf", "lime", "loo"])
@@ -246,6 +265,30 @@ def test_the_announced_calls_cover_those_that_are_made_and_obey_the_budget(serve
     explain(model, method, budget=f"{budget} calls", answer="Yes.")
     made = len(server.bodies) - 5  # five answers to the complete prompt
     assert 0.6 * budget <= made <= announced[0].calls <= budget
+
+
+@pytest.mark.parametrize("method", ["shapley", "banzhaf", "lime"])
+@pytest.mark.parametrize("budget", [20, 25, 60, 150])
+def test_several_answers_for_each_mask_obey_the_budget(server, method, budget):
+    try:
+        explain(wrap_model(server), method, answers=4, budget=f"{budget} calls", answer="Yes.")
+    except limelight.DomainError:
+        assert budget < 60  # too few for the method
+    assert len(server.bodies) - 5 <= budget
+
+
+@pytest.mark.parametrize("samples", [2, 3])
+def test_lime_of_a_single_document_has_an_error(server, samples):
+    e = limelight.explain(
+        wrap_model(server),
+        QUESTION,
+        "lime",
+        documents=DOCUMENTS[:1],
+        answer="Yes.",
+        samples=samples,
+    )
+    assert np.isfinite(e.scores).all()
+    assert (e.stderr > 0).all()
 
 
 @pytest.mark.parametrize("method", ["shapley", "banzhaf", "lime"])
@@ -315,6 +358,10 @@ def test_a_limit_of_calls_raises_an_error_before_the_first_mask(server):
         (r"/Answer: (\w+)/", "Answer: red", "Answer: blue", 0),
         (re.compile(r"\d+", re.ASCII), "about 12 of them", "12", 1),
         (re.compile(r"\d+"), "about 12 of them", "none", 0),
+        (["是", "不是"], "是。", "是的，她在。", 1),
+        (["是", "不是"], "不是。", "是的，她在。", 0),
+        (["İyi", "kötü"], "İyi.", "Bence İyi!", 1),
+        (["C", "C++"], "C++", "Use C++.", 1),
         (lambda a, b: len(set(a) & set(b)) / len(set(a)), "abcd", "abxx", 0.5),
     ],
 )
@@ -333,6 +380,7 @@ def test_answers_agree_by_a_rule(agreement, reference, answer, expected):
             "agreement must be 'exact', a list of labels, a regular expression",
         ),
         ({"agreement": "/(/"}, "agreement is no regular expression"),
+        ({"agreement": "/a{9999999999999999999999}/"}, "agreement is no regular expression"),
         ({"agreement": ["yes"]}, "must be two or more different words"),
         ({"agreement": ["yes", "YES"]}, "must be two or more different words"),
         ({"agreement": 3}, "agreement must be 'exact'"),
@@ -343,7 +391,8 @@ def test_answers_agree_by_a_rule(agreement, reference, answer, expected):
         ),
         ({"tokenizer": "folder"}, "tokenizer is for log-probabilities"),
         ({"per_token": True}, "per_token is for log-probabilities"),
-        ({"temperature": -1}, "temperature must be at least 0, not -1"),
+        ({"temperature": -1}, "temperature must be at least 0 and below 10, not -1"),
+        ({"temperature": 12}, "temperature must be at least 0 and below 10, not 12"),
         ({"max_calls": 0}, "max_calls must be"),
         ({"template": "no place"}, "must be a string that contains {text} once"),
     ],
@@ -353,11 +402,45 @@ def test_wrong_options_raise_an_error(server, options, message):
         wrap_model(server, **options)
 
 
+def test_the_fingerprint_differs_for_all_that_changes_an_agreement(server):
+    options = [
+        {},
+        {"agreement": ["yes", "maybe"]},
+        {"agreement": "exact"},
+        {"temperature": 0.5},
+        {"max_new_tokens": 5},
+        {"stop": ["."]},
+        {"template": "{text} Yes or no?"},
+    ]
+    fingerprints = [wrap_model(server, **option).fingerprint for option in options]
+    assert len(set(fingerprints)) == len(options)
+    # Control: the same number, written in another way.
+    assert wrap_model(server, temperature=1).fingerprint == fingerprints[0]
+
+
 def test_a_reference_without_a_label_raises_an_error(server):
     with pytest.raises(InputError, match=r"has nothing that agreement=labels yes, no compares"):
         explain(wrap_model(server), answer="Perhaps.")
     with pytest.raises(InputError, match="must return a finite number, not 'high'"):
         explain(wrap_model(server, agreement=lambda *_: "high"), answer="Perhaps.")
+    with pytest.raises(InputError, match="must return a finite number"):
+        explain(wrap_model(server, agreement=lambda *_: 10**400), answer="Perhaps.")
+
+
+def test_equal_tool_calls_agree_although_their_ids_differ(server, monkeypatch):
+    numbers = itertools.count()
+
+    def send(_, data):
+        server.bodies.append(json.loads(data))
+        function = {"name": "find", "arguments": '{"city":"Oslo"}'}
+        calls = [{"id": f"call_{next(numbers)}", "type": "function", "function": function}]
+        reply = {"choices": [{"message": {"content": None, "tool_calls": calls}}]}
+        return 200, {}, json.dumps(reply).encode()
+
+    monkeypatch.setattr(endpoint.ServerClient, "_send", send)
+    (row,) = limelight.predict(wrap_model(server, agreement="exact"), ["Find Oslo."])
+    assert row["answer"] == '{"name": "find", "arguments": {"city": "Oslo"}}'
+    assert row["agreement"] == 1
 
 
 def test_answers_that_differ_at_temperature_0_count_as_random():
@@ -504,17 +587,26 @@ def test_a_counterfactual_is_checked_with_new_answers(server):
     )
     assert 2 in result.removed  # Clara works in Oslo.
     assert result.threshold == pytest.approx(result.prediction["answer"] / 2)
+    assert len(server.bodies) - 5 <= 300
+    # Means of five answers exclude no smaller set.
+    assert result.lower_bound <= 1
+    assert any("a smaller set may exist" in warning for warning in result.warnings)
     # Without this document, the mean of new answers is near the expected agreement.
     text = " ".join(d for i, d in enumerate(DOCUMENTS) if i not in result.removed)
     assert result.prediction_after["answer"] == pytest.approx(probability(text), abs=0.4)
 
 
 def test_judging_runs_and_predictions_work(server, tmp_path):
-    model, texts = wrap_model(server), ["Clara works in Oslo. Dora has a dog. Red.", "Bergen. No."]
+    announced = []
+    model = wrap_model(server, estimate=announced.append)
+    texts = ["Clara works in Oslo. Dora has a dog. Red.", "Bergen. No."]
     judgment = limelight.judge(
         model, texts, ["banzhaf", "loo"], features="sentences", budget="60 calls"
     )
     assert len(judgment.methods) == 2
+    assert len(announced) == 2  # texts
+    assert 0.3 < sum(cost.calls for cost in announced) / len(server.bodies) < 3
+    assert all("single random answers" in text.warnings[0] for text in judgment.texts)
     explain_data = partial(
         limelight.explain_data, features="sentences", budget="60 calls", progress=False
     )

@@ -47,6 +47,9 @@ DEFAULT_CALLS = 1000
 _FIXED_CALLS = 3
 # Random answers: means of this many guide the search, and new ones check its result.
 _ANSWERS, _CHECK_ANSWERS = 5, 20
+_NOISE_WARNING = (
+    f"Removals were compared by means of {_ANSWERS} random answers, so a smaller set may exist."
+)
 _MIN_CALLS = _FIXED_CALLS + 1
 _EXACT_SECONDS = 1.0
 _REPRODUCIBLE_NODES = 2000  # about a second for six heads and 200 words
@@ -375,13 +378,17 @@ def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) 
     game = batch.game(settings.replacement, answers=_ANSWERS)
     d, calls_per_mask = len(batch.features[0]), game.calls_per_mask
     budget = settings.budget or Budget(None, DEFAULT_CALLS)
-    calls = _affordable_calls(budget, game) // calls_per_mask
-    if calls < _MIN_CALLS:
+    is_random = calls_per_mask > 1
+    check_calls = _CHECK_ANSWERS * is_random
+    minimum_calls = calls_per_mask * _MIN_CALLS + check_calls
+    affordable = _affordable_calls(budget, game, minimum_calls)
+    if affordable < minimum_calls:
         raise DomainError(
-            f"a counterfactual needs at least {_MIN_CALLS} model calls, but the budget of {budget} "
-            f"allows {calls}. Use a larger budget, such as {DEFAULT_CALLS} calls."
+            f"a counterfactual needs at least {minimum_calls} model calls, but the budget of "
+            f"{budget} allows {affordable}. Use a larger budget, such as {DEFAULT_CALLS} calls."
         )
-    announce_calls(batch.model, lambda: calls_per_mask * min(calls, 2**d))
+    calls = (affordable - check_calls) // calls_per_mask
+    announce_calls(batch.model, lambda: calls_per_mask * min(calls, 2**d) + check_calls)
     full = batch.targets.query_outputs(batch.outputs[0])
     call_count = _FIXED_CALLS
 
@@ -427,21 +434,22 @@ def _search(batch: Batch, settings: CounterfactualSettings, rule: DecisionRule) 
         removed = prune_removal(evaluate, d, removed, lower_bound=bound, calls=prune_calls)
     return _Removal(
         removed,
-        searched.lower_bound,
+        # Means of a few random answers may hide a change, so no size is excluded.
+        min(searched.lower_bound, 1) if is_random else searched.lower_bound,
         "evaluated",
         stability=stability,
-        warnings=TargetGame(batch, settings.replacement).warnings,
+        warnings=TargetGame(batch, settings.replacement).warnings + (_NOISE_WARNING,) * is_random,
         settings={"budget": str(budget), "seed": settings.seed},
-        diagnostics={"calls": calls_per_mask * call_count},
+        diagnostics={"calls": calls_per_mask * call_count + check_calls},
     )
 
 
-def _affordable_calls(budget: Budget, game: TextGame) -> int:
-    """Return the number of calls that a budget allows."""
+def _affordable_calls(budget: Budget, game: TextGame, minimum: int) -> int:
+    """Return the number of calls that a budget allows, for a time at least ``minimum``."""
     if budget.seconds is None:
         return budget.calls or 0
-    seconds_per_call, _ = time_calls(budget.seconds, game)
-    return max(int(budget.seconds / seconds_per_call), _MIN_CALLS)
+    seconds_per_mask, _ = time_calls(budget.seconds, game)
+    return max(int(budget.seconds / seconds_per_mask) * game.calls_per_mask, minimum)
 
 
 def _evaluate_masks(

@@ -100,7 +100,7 @@ def explain_by_regression(settings: "Lime | LimeSampled", batch: Batch) -> Attri
         attribution = game.make_repeated_attribution(
             enumerate_masks(1),
             np.array([[1.0, -1.0], [0.0, 1.0]]),  # the constant, and the only score
-            answers=settings.sample_size.repeats(d),
+            answers=max(settings.sample_size.repeats(d), 2),  # errors come from their spread
             has_intercept=True,
         )
         return replace(

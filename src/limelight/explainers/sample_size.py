@@ -92,7 +92,7 @@ class SampleSize:
             self,
             answers=answers,
             calls_per_sample=lambda d: answers * calls_per_sample(d),
-            fixed_calls=self.fixed_calls + END_CALLS,
+            fixed_calls=answers * self.fixed_calls + END_CALLS,
         )
 
     def initial_count(self, d: int) -> int:

@@ -104,7 +104,7 @@ def fit_pair_count(settings: "Shapley", d: int, calls: int) -> "Shapley":
     """Return settings with the pairs that a number of calls allows, and the calls that remain."""
     if calls < settings.sample_size.minimum_calls(d) and _allows_few_orders(settings):
         if settings.answers is not None:  # a pair has ends of its own
-            is_pair = settings.sample_size.fixed_calls + 2 * d <= calls
+            is_pair = settings.sample_size.fixed_calls + 2 * d * settings.answers <= calls
             return replace(settings, orders=2 if is_pair else 1)
         if d == 1 or calls < 2 * d:
             return replace(settings, orders=1)
@@ -125,7 +125,9 @@ def _allows_few_orders(settings: "Shapley") -> bool:
 def _minimum_calls(settings: "Shapley", d: int) -> int:
     """Return the smallest number of calls that explains ``d`` features: those of one order."""
     calls = settings.sample_size.minimum_calls(d)
-    single_order = d + 1 if settings.answers is None else d + 1 + END_CALLS
+    single_order = d + 1
+    if settings.answers is not None:
+        single_order = settings.answers * single_order + END_CALLS
     return min(calls, single_order) if _allows_few_orders(settings) else calls
 
 

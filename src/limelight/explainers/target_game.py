@@ -122,11 +122,11 @@ class TargetGame:
     def known_range(self) -> float:
         """A range that the explained number is known to span.
 
-        It is 1 for a probability, 2 for a difference of probabilities, and otherwise the distance
-        of the full value from the base value.
+        It is 1 for a probability, 2 for a difference of probabilities, at least 1 for an agreement,
+        and otherwise the distance of the full value from the base value.
         """
-        if self._compares_answers:  # by a function from 0 to 1
-            return 1.0
+        if self._compares_answers:  # usually by a function from 0 to 1
+            return max(1.0, abs(self._full_value))
         if self._targets.scale == "probability":
             return 1.0 if self._targets.against is None else 2.0
         return 0.0 if self.base_value is None else abs(self._full_value - self.base_value)

@@ -12,7 +12,6 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers.batch import Batch, count_features, read_batch
-from limelight.judging.removals import MAX_SINGLE_STEPS, STEPS, removal_counts
 from limelight.judging.texts import JudgingOutcome, JudgingSetup
 from limelight.models import Model
 from limelight.models.text_game import TextGame
@@ -25,9 +24,7 @@ _JUDGING_SECONDS = 300.0  # that judging may take by default
 _MIN_TEXTS = 10  # fewer texts have no intervals
 _CALL_STEPS = [digit * 10**power for power in range(3, 12) for digit in (1, 2, 5)]
 _CLOCK_RESOLUTION = 1e-6  # seconds
-_ORDERS = 48  # random orders that chance usually takes
 _REPEATING_COLUMN = "stability"  # which explains each text a second time
-_SETS = 256  # sets of words that additivity and lds evaluate
 
 
 class TextSelection(NamedTuple):
@@ -127,7 +124,7 @@ def _mean_calls(setup: JudgingSetup, texts: list[Any]) -> float:
     for text in _select_sample(texts):
         with contextlib.suppress(InputError):
             d = count_features(setup.model, text, setup.request)
-            counts.append(sum(_count_calls(setup, d)))
+            counts.append(sum(setup.count_calls(d)))
     return max(float(np.mean(counts or [1])), 1.0)
 
 
@@ -138,7 +135,7 @@ def estimate_judging(setup: JudgingSetup, texts: list[Any]) -> Estimate | None:
     batches = list(read_sample_batches(setup.model, texts, setup.request))
     if not batches:
         return None
-    counts = [_count_calls(setup, len(batch.features[0])) for batch in batches]
+    counts = [setup.count_calls(len(batch.features[0])) for batch in batches]
     needed, search = (np.mean(counts, axis=0) * len(texts)).tolist()
     # Only one text is timed: timing several would take the time that the estimate should save.
     call_seconds = measure_call_seconds(batches[0].game(setup.replacements[0]))
@@ -178,30 +175,6 @@ def measure_call_seconds(game: TextGame) -> float:
     start = time.perf_counter()
     game(masks)
     return max(time.perf_counter() - start, _CLOCK_RESOLUTION) / len(masks)
-
-
-def _count_calls(setup: JudgingSetup, d: int) -> tuple[int, int]:
-    """Return the calls that a text of ``d`` words needs, and the calls of chance and search."""
-    explained = sum(
-        candidate.expected_calls(d)
-        * (1 + ("stability" in setup.columns and candidate.score_again is not None))
-        for candidate in setup.candidates
-        if candidate.expected_calls is not None
-    )
-    curves = len(setup.replacements) if not setup.has_exact_game else 0
-    needed = (1 + ("sanity" in setup.columns)) * explained
-    needed += _SETS * len({"additivity", "lds"} & setup.columns) + d * ("loo_tau" in setup.columns)
-    # At most ten sets of words per method, each once without these words and once with only them.
-    needed += 20 * len(setup.candidates) * len({"eraser", "ferret"} & setup.columns)
-    needed += 3 * len(setup.candidates) * ("top_drop" in setup.columns)
-    # Twice: an order removes words strongest first, and weakest first for insertion.
-    needed += curves * 2 * len(setup.candidates) * len(removal_counts(d))  # curves of the methods
-    max_calls = 2 ** min(d, 60)  # outputs are cached, and there are no more masks
-    needed = min(needed, max_calls)
-    # Chance, and greedy search, which evaluates every word that remains.
-    steps = d if d <= MAX_SINGLE_STEPS else STEPS
-    search = (2 + _ORDERS) * len(removal_counts(d)) + (d + 1) * steps // 2
-    return needed, min(curves * search, max_calls - needed)
 
 
 def judge_with_progress(

@@ -72,6 +72,7 @@ def draw_orders(groups: Groups, rng: np.random.Generator, count: int) -> Int[np.
 _MIN_PAIRS = 8  # with fewer pairs of orders their spread shows nothing
 CHANCE_PRECISION = 0.01  # of best − chance
 _PAIRS_AT_ONCE = 32
+_MAX_PAIRS, _MAX_NOISY_PAIRS = 512, 24  # random answers never reach that precision
 
 # A function from orders to the area of each under one or several measures.
 AreaFunction = Callable[[Int[np.ndarray, "n d"]], Float[np.ndarray, "m n"]]
@@ -83,7 +84,7 @@ def sample_chance(
     best: Float[np.ndarray, " m"],
     rng: np.random.Generator,
     *,
-    max_pairs: int = 512,
+    max_pairs: int = _MAX_PAIRS,
     deadline: float = math.inf,
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """Return the mean areas over all orders and their standard errors, by sampling.
@@ -144,6 +145,10 @@ STEPS = 64
 _TIE_ORDERS = 8  # random orders if words are tied; each order costs model calls
 _EXACT_TIE_ORDERS = 16  # for |change| of tied words, whose mean has no formula
 _MASKS = 8192  # evaluated at a time
+_NOISE_WARNING = (
+    "Areas come from single random answers, so the best area found is too high and shares are too "
+    "low."
+)
 
 
 class Areas(NamedTuple):
@@ -213,7 +218,7 @@ class SampledRemovals:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about unreliable outputs of the model, such as random or clipped ones."""
-        return self.game.warnings
+        return self.game.warnings + (_NOISE_WARNING,) * self.game.is_random
 
     def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
         """Return the explained number for each mask."""
@@ -322,6 +327,7 @@ class GreedySearch:
             removals.d,
             np.array(ceilings),
             removals.rng,
+            max_pairs=_MAX_NOISY_PAIRS if removals.game.is_random else _MAX_PAIRS,
             deadline=deadline,
         )
         names = ("deletion", "change")[: len(ceilings)]

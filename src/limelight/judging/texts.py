@@ -18,6 +18,8 @@ from limelight.judging.candidates import Candidate, ScoredText, score_texts
 from limelight.judging.measures import TextAgreement, compute_text_columns, text_agreement
 from limelight.judging.plausibility import Rationales, compare_with_rationale
 from limelight.judging.removals import (
+    MAX_SINGLE_STEPS,
+    STEPS,
     ExactRemovals,
     GreedySearch,
     JudgedOrder,
@@ -25,10 +27,11 @@ from limelight.judging.removals import (
     count_ties,
     flatten,
     make_removals,
+    removal_counts,
     tied_groups,
 )
 from limelight.models import Capable, Model, class_probabilities, require
-from limelight.models.protocol import has_exact_game
+from limelight.models.protocol import announce_calls, gives_random_answers, has_exact_game
 from limelight.models.text_game import TextGame
 from limelight.request import Request, target_indices
 from limelight.results.judgment import (
@@ -46,6 +49,8 @@ from limelight.threads import cached_property
 _MIN_ROOM = 1e-9  # of the explained number: less room is only rounding
 _MAX_WORDS = 2**16  # whose positions a stored curve can hold
 _SEARCHES = 32  # most texts that are searched at the same time if the model has no tables
+_ORDERS = 48  # random orders that chance usually takes
+_SETS = 256  # sets of words that additivity and lds evaluate
 _GROUPS = 8  # of few texts, so that an interrupt of a slow judgment has a verdict
 
 
@@ -264,6 +269,33 @@ class JudgingSetup:
         name, *second_names = self.replacements
         return not second_names and has_exact_game(self.model, self.request.scale, name)
 
+    def count_calls(self, d: int) -> tuple[int, int]:
+        """Return the calls that a text of ``d`` words needs, and the calls of chance and search."""
+        explained = sum(
+            candidate.expected_calls(d)
+            * (1 + ("stability" in self.columns and candidate.score_again is not None))
+            for candidate in self.candidates
+            if candidate.expected_calls is not None
+        )
+        curves = len(self.replacements) if not self.has_exact_game else 0
+        needed = (1 + ("sanity" in self.columns)) * explained
+        needed += _SETS * len({"additivity", "lds"} & self.columns)
+        needed += d * ("loo_tau" in self.columns)
+        # At most ten sets of words per method, each once without these words and once with only
+        # them.
+        needed += 20 * len(self.candidates) * len({"eraser", "ferret"} & self.columns)
+        needed += 3 * len(self.candidates) * ("top_drop" in self.columns)
+        # Twice: an order removes words strongest first, and weakest first for insertion.
+        needed += curves * 2 * len(self.candidates) * len(removal_counts(d))  # of the methods
+        # Chance, and greedy search, which evaluates every word that remains.
+        steps = d if d <= MAX_SINGLE_STEPS else STEPS
+        search = curves * ((2 + _ORDERS) * len(removal_counts(d)) + (d + 1) * steps // 2)
+        if gives_random_answers(self.model):
+            return needed, search
+        max_calls = 2 ** min(d, 60)  # outputs are stored, and there are no more masks
+        needed = min(needed, max_calls)
+        return needed, min(search, max_calls - needed)
+
     @cached_property
     def _shuffled_model(self) -> Model | None:
         """The model with shuffled weights, if the column "sanity" is selected."""
@@ -317,6 +349,8 @@ class JudgingSetup:
             # One batch if possible, because reading is a forward pass. The text that fails is
             # identified afterwards.
             batch = read_batch(self.model, texts, self.request)
+            sizes = [len(features) for features in batch.features]
+            announce_calls(self.model, lambda: sum(sum(self.count_calls(d)) for d in sizes))
         except InputError as error:
             if len(texts) > 1:
                 for i, text in enumerate(texts):

@@ -990,8 +990,8 @@ def wrap_endpoint(
         tokens that the explanation needs. By default the cost is printed to standard error if that
         is a terminal or a notebook.
     max_calls
-        Largest number of calls of this model. If an explanation needs more, an error is raised
-        before its first masked text.
+        Largest number of calls of this model, where a request that is repeated counts once. If an
+        explanation needs more, an error is raised before its first masked text.
 
     Returns
     -------

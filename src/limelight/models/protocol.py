@@ -452,6 +452,11 @@ def has(model: Model, capability: Capability) -> TypeGuard[Capable]:
     return model.capabilities.get(capability, "") is None
 
 
+def gives_random_answers(model: Model) -> bool:
+    """Return whether equal texts may get different outputs, which are then not stored."""
+    return has(model, "agreement")
+
+
 def has_exact_game(model: Model, scale: str, replacement: str) -> bool:
     """Tell whether the explained output of ``model`` is a ratio game under ``replacement``.
 

@@ -106,7 +106,8 @@ class TextGame:
         if not self._use_cache or not len(masks):
             # The outputs for no masks have C columns too. Only a model call shows how many.
             return self._call_model(masks) if len(masks) else self(self._full_mask)[:0]
-        if not self.rejects_empty or masks.any(axis=1).all():
+        has_words = bool(masks.any(axis=1).all())
+        if (has_words and self.calls_per_mask > 1) or not self.rejects_empty or has_words:
             try:
                 return self._cached_outputs(masks)
             except Exception as error:
@@ -124,6 +125,8 @@ class TextGame:
         """
         empty_mask = ~self._full_mask
         both_ends = np.concatenate([empty_mask, self._full_mask])
+        if self.calls_per_mask > 1:  # each mask takes several calls
+            return self._use_cache and self._rejects(empty_mask)
         return self._use_cache and self._rejects(both_ends) and self._rejects(empty_mask)
 
     @property

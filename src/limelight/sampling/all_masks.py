@@ -7,10 +7,12 @@ import numpy as np
 from limelight.sampling.pairs import pair_coefficients, weighted_pair_sums
 from limelight.sampling.sample import Game
 from limelight.sampling.spread import (
+    ROUNDING,
     PowerSums,
     VarianceComponents,
     estimate_variance_components,
     r_squared,
+    unseen_effect_error,
 )
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import (
@@ -59,8 +61,8 @@ def values_from_repeated_outputs(
 
     The value :math:`\sum_S A_S \bar f(S)` has the variance :math:`\sum_S A_S^2 \sigma_S^2/k`. The
     estimate of :math:`\sigma_S^2` is the variance of the k outputs for the mask and, as one more
-    degree of freedom, the mean variance of all masks. If all outputs for each mask agree, the
-    errors allow for three outputs that are off by ``known_range``.
+    degree of freedom, the mean variance of all masks. If the outputs agree for each mask that
+    counts in a value, its error allows for three outputs that are off by ``known_range``.
 
     Parameters
     ----------
@@ -81,6 +83,9 @@ def values_from_repeated_outputs(
     spread = spread._replace(first=np.zeros(matrix.shape[1]), second=matrix.T**2 @ variance / k)
     step = known_range * np.abs(matrix).max(axis=0) / k
     stderr, _ = spread.standard_error_or_unseen(step, n * k, degrees=n * (k - 1))
+    # The values of leave-one-out have two masks each, so the spread of other masks says little.
+    unseen = unseen_effect_error(step)
+    stderr = np.where(spread.largest <= ROUNDING * unseen, np.maximum(stderr, unseen), stderr)
     return RepeatedValues(matrix.T @ means, stderr, components)
 
 

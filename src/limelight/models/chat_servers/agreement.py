@@ -9,6 +9,7 @@ from typing import Any, final
 from limelight.errors import InputError, short_repr
 from limelight.models.fingerprints import function_fingerprint
 from limelight.text import truncate_line
+from limelight.text.characters import is_unspaced_script
 
 Comparison = Callable[[str], float]  # from a new answer to its agreement with an earlier one
 _ADVICE = (
@@ -62,7 +63,7 @@ def _read_number(number: Any) -> float:
     """Convert the result of the user's function to a finite float."""
     try:
         value = float(number)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
         raise InputError(
@@ -91,7 +92,7 @@ def parse_agreement(agreement: Any) -> AgreementRule:
         if len(agreement) > 2 and agreement[0] == agreement[-1] == "/":
             try:
                 agreement = re.compile(agreement[1:-1])
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise InputError(
                     f"agreement is no regular expression ({error}). Check {agreement!r}."
                 ) from None
@@ -103,8 +104,8 @@ def parse_agreement(agreement: Any) -> AgreementRule:
         return _compare_labels(agreement)
     if callable(agreement):
         name = getattr(agreement, "__qualname__", type(agreement).__qualname__)
-        digest = function_fingerprint(agreement)
-        return AgreementRule(name, f"{name} {digest and digest.digest}", compare=agreement)
+        digest = function_fingerprint(agreement).digest
+        return AgreementRule(name, f"{name} {digest}", compare=agreement)
     raise InputError(f"{_ADVICE}, not {short_repr(agreement)}.")
 
 
@@ -131,8 +132,8 @@ def _compare_labels(labels: Sequence[Any]) -> AgreementRule:
             f"the labels of agreement= must be two or more different words, not {labels!r}."
         )
     # The longest first, so that "not spam" is not read as "spam" where both begin.
-    choices = "|".join(re.escape(name) for name in sorted(lower, key=len, reverse=True))
-    pattern = re.compile(rf"(?<!\w)(?:{choices})(?!\w)", re.IGNORECASE)
+    choices = "|".join(map(_label_pattern, sorted(names, key=len, reverse=True)))
+    pattern = re.compile(choices, re.IGNORECASE)
 
     def find_label(answer: str) -> str | None:
         """Return the label that occurs first in an answer."""
@@ -140,3 +141,11 @@ def _compare_labels(labels: Sequence[Any]) -> AgreementRule:
         return None if match is None else match[0].lower()
 
     return AgreementRule(f"labels {', '.join(names)}", repr(lower), find_label)
+
+
+def _label_pattern(label: str) -> str:
+    """Return the pattern of a label that is no part of a longer word."""
+    # Chinese, Thai and other scripts have no spaces between words, so any character may follow.
+    start = "" if is_unspaced_script(label[0]) else r"(?<!\w)"
+    end = "" if is_unspaced_script(label[-1]) else r"(?!\w)"
+    return f"{start}{re.escape(label)}{end}"

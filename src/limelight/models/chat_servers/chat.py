@@ -99,13 +99,17 @@ class ChatServer(ServerClient):
         check_count("max_new_tokens", self.max_new_tokens)
         is_number = isinstance(self.temperature, int | float)
         if not is_number or isinstance(self.temperature, bool) or not 0 <= self.temperature < 10:
-            raise InputError(f"temperature must be at least 0, not {self.temperature!r}.")
+            raise InputError(
+                f"temperature must be at least 0 and below 10, not {self.temperature!r}."
+            )
         _ = self._rule, self._prompts  # raise their errors now
 
     @property
     def fingerprint(self) -> str:
-        """The name and address of the model, and a digest of the prompt and the agreement."""
-        settings = repr((self.template, self._rule.identity, self.temperature))
+        """The name and address of the model, and a digest of all that its answers depend on."""
+        # The answers to masked texts are truncated, too, so the agreement depends on their length.
+        answers = (float(self.temperature), self.max_new_tokens, list(self.stop))
+        settings = repr((self.template, self._rule.identity, *answers))
         return f"{self.model} at {self.url} agreement {sha256(settings.encode()).hexdigest()[:12]}"
 
     @property
@@ -275,10 +279,14 @@ class ChatServer(ServerClient):
                 tokens = count
         self._traffic.prompt_tokens = max(self._traffic.prompt_tokens, tokens)
         choice = reply["choices"][0]
-        message = choice["message"]
-        calls = message.get("tool_calls") or []
-        texts = [message.get("content") or "", *(json.dumps(call) for call in calls)]
-        return "\n".join(filter(None, texts)), choice.get("finish_reason") == "length"
+        answer = choice["message"].get("content") or ""
+        if calls := choice["message"].get("tool_calls"):
+            # As an answer of the user is written, and without ids, which differ in each answer.
+            message = Message.from_value(
+                {"role": "assistant", "content": answer, "tool_calls": calls}, len(messages)
+            )
+            answer = write_plain_chat([message], False).removeprefix("assistant: ").strip()
+        return answer, choice.get("finish_reason") == "length"
 
     def _is_completion(self, reply: Any) -> bool:
         """Tell whether a reply has a message of the assistant."""
