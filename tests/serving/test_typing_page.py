@@ -47,6 +47,7 @@ def predicted_class(page, within=""):
 
 def test_text_prediction_and_colors_follow_the_keys(opened):
     page = opened()
+    wait_until_words(page)  # keys before the page is ready would be lost
     page.keyboard.type("a great film", delay=5)  # the text has the focus when the page opens
     wait_until_words(page, "a great film")
     assert predicted_class(page) == "positive"
@@ -240,6 +241,7 @@ def test_dark_mode_is_the_system_s_and_the_button_s(opened):
 
 def test_everything_is_done_with_the_keyboard_alone(opened):
     page = opened()
+    wait_until_words(page)
     page.keyboard.type(TEXT)
     wait_until_words(page)
     for _ in range(30):
