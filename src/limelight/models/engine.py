@@ -14,6 +14,9 @@ from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import truncate_line
 
+# Rows of outputs, or a function that waits until a device has computed them.
+PendingRows = Float[np.ndarray, "_ C"] | Callable[[], Float[np.ndarray, "_ C"]]
+
 
 class Engine:
     """Calls a function on batches of items, and returns the rows in the order of the items.
@@ -21,7 +24,8 @@ class Engine:
     Parameters
     ----------
     compute
-        Function from a list of items to one row of outputs for each.
+        Function from a list of items to one row of outputs for each, or to a function that waits
+        for these rows (see :meth:`compute_rows`).
     size
         Function from an item to its size, such as the number of its tokens.
     key
@@ -39,7 +43,7 @@ class Engine:
 
     def __init__(
         self,
-        compute: Callable[[list[Any]], Float[np.ndarray, "n C"]],
+        compute: Callable[[list[Any]], PendingRows],
         *,
         size: Callable[[Any], int],
         key: Callable[[Any], Hashable] = lambda item: item,
@@ -70,7 +74,7 @@ class Engine:
     def compute_rows(
         self,
         sizes: Int[np.ndarray, " n"],
-        compute: Callable[[Int[np.ndarray, " _"]], Float[np.ndarray, "_ C"]],
+        compute: Callable[[Int[np.ndarray, " _"]], PendingRows],
         *,
         copies: Int[np.ndarray, " n"] | None = None,
     ) -> Float[np.ndarray, "n C"]:
@@ -81,32 +85,71 @@ class Engine:
         sizes
             Size of each item.
         compute
-            Function from the positions of some items to their rows.
+            Function from the positions of some items to their rows, or to a function that waits for
+            the rows. The next batch is then started before the rows of a batch are awaited.
         copies
             Number of model calls for which each item counts in progress displays, by default 1.
         """
         # The largest first: if memory does not suffice, it shows at once.
         order = np.argsort(-sizes, kind="stable")
         rows, done = np.empty((len(order), 0)), 0
+        running: tuple[Int[np.ndarray, " _"], PendingRows] | None = None
+
+        def store_rows(batch: Int[np.ndarray, " _"], batch_rows: Float[np.ndarray, "_ C"]) -> None:
+            """Store the rows of a batch."""
+            nonlocal rows
+            # One array for all rows: small arrays between large ones would fragment the memory.
+            if not rows.shape[1]:
+                rows = np.empty((len(order), batch_rows.shape[1]))
+            rows[batch] = batch_rows
+
+        def finish(batch: Int[np.ndarray, " _"], pending: PendingRows) -> None:
+            """Wait for the rows of a batch, and compute them in parts if memory runs out."""
+            try:
+                batch_rows = pending() if callable(pending) else pending
+            except (MemoryError, RuntimeError) as error:
+                self._shrink_batches(error, batch, sizes)
+                part_copies = None if copies is None else copies[batch]
+                store_rows(
+                    batch,
+                    self.compute_rows(
+                        sizes[batch], lambda part: compute(batch[part]), copies=part_copies
+                    ),
+                )
+                return
+            store_rows(batch, batch_rows)
+            self.calls, self.items = self.calls + 1, self.items + len(batch)
+            # Progress counts model calls, and equal items were computed together.
+            count_calls(len(batch) if copies is None else int(copies[batch].sum()))
+
         while done < len(order):
             batch = order[done : done + self._batch_length(sizes[order[done:]])]
             try:
-                batch_rows = compute(batch)
+                pending = compute(batch)
             except (MemoryError, RuntimeError) as error:
-                if len(batch) == 1 or not is_out_of_memory(error):
-                    raise
-                # For good: a limit that grew again would fail again, each time after a delay.
-                self._max_batch_size = max(1, int(sizes[batch[0]])) * (len(batch) // 2)
+                self._shrink_batches(error, batch, sizes)
                 continue
-            self.calls, self.items = self.calls + 1, self.items + len(batch)
-            # One array for all rows: small arrays between large ones would fragment the memory.
-            if not done:
-                rows = np.empty((len(order), batch_rows.shape[1]))
-            rows[batch] = batch_rows
             done += len(batch)
-            # Progress counts model calls, and equal items were computed together.
-            count_calls(len(batch) if copies is None else int(copies[batch].sum()))
+            # A device computes a batch while the next one is prepared here.
+            if running is not None:
+                finish(*running)
+                running = None
+            if callable(pending):
+                running = batch, pending
+            else:
+                finish(batch, pending)
+        if running is not None:
+            finish(*running)
         return rows
+
+    def _shrink_batches(
+        self, error: Exception, batch: Int[np.ndarray, " _"], sizes: Int[np.ndarray, " n"]
+    ) -> None:
+        """Halve the batches after memory ran out for a batch; raise other errors again."""
+        if len(batch) == 1 or not is_out_of_memory(error):
+            raise error
+        # For good: a limit that grew again would fail again, each time after a delay.
+        self._max_batch_size = max(1, int(sizes[batch[0]])) * (len(batch) // 2)
 
     def _batch_length(self, sizes: Int[np.ndarray, " n"]) -> int:
         """Return the number of items of the next batch, given the sizes of the remaining items.

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import itertools
 import json
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
@@ -16,7 +17,7 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import Engine, call_function
+from limelight.models.engine import Engine, PendingRows, call_function, is_out_of_memory
 from limelight.models.protocol import Capability, Property
 from limelight.shapes import Bool, Float, Int
 from limelight.threads import ForkSafeLock
@@ -64,7 +65,10 @@ class Pixels:
 
 Row = Int[np.ndarray, " T"] | Pixels
 Rows = Any  # ids (n, T) of texts or pixels (n, C, h, w), perhaps on a device
-NetworkCall = Callable[[Any, Rows], tuple[np.ndarray, ...]]
+# Calls a network on rows and returns tensors on its device. The last one has the outputs.
+NetworkCall = Callable[[Any, Rows], tuple[Any, ...]]
+# Arrays on the device of the network, NumPy's on a CPU. The last one has the outputs, in NumPy.
+NetworkArrays = tuple[Any, ...]
 
 
 def pack_rows(
@@ -302,7 +306,7 @@ def stack_rows(rows: Sequence[Any]) -> Rows:
 def collect_by_row(
     engine: Engine,
     sizes: Sequence[int],
-    compute: Callable[[Int[np.ndarray, " _"]], tuple[Any, ...]],
+    compute: Callable[[Int[np.ndarray, " _"]], NetworkArrays | Callable[[], NetworkArrays]],
 ) -> tuple[list[tuple[Any, ...]], Float[np.ndarray, "n C"]]:
     """Compute several arrays for every row, a few rows at a time.
 
@@ -313,8 +317,8 @@ def collect_by_row(
     sizes
         Cost of each row, in subwords.
     compute
-        Function from the indices of some rows to arrays over these rows. The last array holds
-        the outputs.
+        Function from the indices of some rows to arrays over these rows, or to a function that
+        waits for them. The last array holds the outputs.
 
     Returns
     -------
@@ -322,14 +326,23 @@ def collect_by_row(
     """
     results: list[tuple[Any, ...]] = [()] * len(sizes)
 
-    def run_batch(rows: Int[np.ndarray, " _"]) -> Float[np.ndarray, "_ C"]:
+    def store_arrays(
+        rows: Int[np.ndarray, " _"], arrays: NetworkArrays
+    ) -> Float[np.ndarray, "_ C"]:
         """Store the values of some rows and return their outputs."""
-        *columns, outputs = compute(rows)
+        *columns, outputs = arrays
         for i, *row_values in zip(rows, *columns, strict=True):
             results[i] = tuple(row_values)
         return outputs
 
-    return results, engine.compute_rows(np.array(sizes), run_batch)
+    def start_batch(rows: Int[np.ndarray, " _"]) -> PendingRows:
+        """Start to compute some rows."""
+        arrays = compute(rows)
+        if callable(arrays):
+            return lambda: store_arrays(rows, arrays())
+        return store_arrays(rows, arrays)
+
+    return results, engine.compute_rows(np.array(sizes), start_batch)
 
 
 def network_outputs(
@@ -352,10 +365,19 @@ def network_outputs(
     -------
     The outputs, one row for each row of ids.
     """
+    outputs: np.ndarray = (
+        _network_logits(network, ids, filler=filler, is_copy=is_copy).cpu().numpy()
+    )
+    return outputs
+
+
+def _network_logits(
+    network: Any, ids: Rows, *, filler: int | None = None, is_copy: bool = False
+) -> Any:
+    """Call a network on rows of ids and return its outputs as a tensor in double precision."""
     inputs = network_input(network, ids, filler=filler)
     with evaluation_mode(network, is_copy=is_copy), torch.inference_mode():
-        outputs: np.ndarray = network(**inputs).logits.double().cpu().numpy()
-    return outputs
+        return network(**inputs).logits.double()
 
 
 @contextlib.contextmanager
@@ -571,6 +593,7 @@ class ForwardPass:
         self.network, self._describe, self._example = network, describe, example
         self._uses_half = half and network.device.type == "cuda"
         self._half_network: Any = None  # the copy, or None if it is not usable
+        self._streams: deque[Any] = deque()  # of the GPU, for batches in turn
         self._stamp: tuple[Any, ...] = ()
 
     def refresh(self) -> None:
@@ -585,44 +608,109 @@ class ForwardPass:
 
     def __call__(self, ids: Rows) -> Float[np.ndarray, "n C"]:
         """Return the outputs for rows. Masked-out positions are not attended to."""
-        (outputs,) = self.run(
-            ids,
-            lambda network, ids: (
-                network_outputs(network, ids, is_copy=network is self._half_network),
-            ),
-        )
+        (outputs,) = self.run(ids, self._logits)
         return outputs
 
-    def run(self, ids: Rows, call: NetworkCall) -> tuple[np.ndarray, ...]:
+    def start(self, ids: Rows) -> PendingRows:
+        """Return the outputs for rows, or on a GPU a function that waits for them.
+
+        While the GPU computes them, the next rows can be prepared.
+        """
+        started = self.start_call(ids, self._logits)
+        return (lambda: started()[0]) if callable(started) else started[0]
+
+    def start_call(
+        self, ids: Rows, call: NetworkCall
+    ) -> NetworkArrays | Callable[[], NetworkArrays]:
+        """Return what :meth:`run` returns, or on a GPU a function that waits for it."""
+        if self.network.device.type != "cuda":
+            return self.run(ids, call)
+        network = self.network if self._half_network is None else self._half_network
+        main_stream = torch.cuda.current_stream(self.network.device)
+        if not self._streams:
+            self._streams.extend(torch.cuda.Stream(self.network.device) for _ in range(2))
+        # In turn: a network that looks at its masks waits for its own stream, but not for the batch
+        # before it.
+        self._streams.rotate()
+        stream = self._streams[0]
+        stream.wait_stream(main_stream)
+        if isinstance(ids, torch.Tensor):
+            ids.record_stream(stream)  # otherwise its memory might be used again too early
+        try:
+            with torch.cuda.stream(stream):
+                *tensors, outputs = call(network, ids)
+                wait_for_copies = _start_copies(outputs, _are_finite((*tensors, outputs)))
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            return self.run(ids, call)  # it names the text at fault
+
+        def wait() -> NetworkArrays:
+            """Wait for the arrays, and compute them again if a number is not finite."""
+            host_outputs, is_finite = wait_for_copies()
+            for tensor in tensors:
+                tensor.record_stream(main_stream)  # its memory is free when that stream used it
+            return (*tensors, host_outputs) if is_finite else self.run(ids, call)
+
+        return wait
+
+    def run(self, ids: Rows, call: NetworkCall) -> NetworkArrays:
         """Run ``call`` on the network, or on its copy in half precision, and return its arrays.
 
         The copy is not used for rows whose numbers are too large for half precision.
         """
 
-        def run_rows(rows: Rows) -> tuple[np.ndarray, ...]:
+        def run_rows(rows: Rows) -> tuple[bool, NetworkArrays]:
             """Call the copy, then the network if a number is not finite."""
-            if self._half_network is not None and _are_finite(
-                arrays := call(self._half_network, rows)
-            ):
-                return arrays
-            return call(self.network, rows)
+            is_usable = self._half_network is not None
+            if is_usable and _are_finite(tensors := call(self._half_network, rows)):
+                return True, _as_arrays(tensors)
+            tensors = call(self.network, rows)
+            return bool(_are_finite(tensors)), _as_arrays(tensors)
 
-        arrays: tuple[np.ndarray, ...] = call_function(
+        is_finite, arrays = call_function(
             run_rows,
             ids,
             who=network_name(self.network),
             item_text=lambda row: self._describe(row[row != MASKED_OUT]),
         )
-        if not _are_finite(arrays):
+        if not is_finite:
             raise InputError("the model returns numbers that are not finite. Check its weights.")
         return arrays
 
+    def _logits(self, network: Any, ids: Rows) -> tuple[Any]:
+        """Return the outputs of the network or of its copy for rows."""
+        return (_network_logits(network, ids, is_copy=network is self._half_network),)
 
-def _are_finite(arrays: tuple[np.ndarray, ...]) -> bool:
-    """Return whether all numbers of all arrays are finite."""
-    # A sum needs no further array. It may overflow although all numbers are finite, so the second
-    # test follows.
-    return all(bool(np.isfinite(array.sum()) or np.isfinite(array).all()) for array in arrays)
+
+def _as_arrays(tensors: tuple[Any, ...]) -> NetworkArrays:
+    """Return tensors as arrays on their device, NumPy's on a CPU, and the last one in NumPy."""
+    *states, outputs = tensors
+    on_cpu = outputs.device.type == "cpu"
+    return (*(state.numpy() if on_cpu else state for state in states), outputs.cpu().numpy())
+
+
+def _start_copies(*tensors: Any) -> Callable[[], list[np.ndarray]]:
+    """Start to copy tensors from a GPU, and return a function that waits for the arrays.
+
+    Later calls on the same GPU do not delay them.
+    """
+    copies = [torch.empty(x.shape, dtype=x.dtype, pin_memory=True) for x in tensors]
+    for host_tensor, tensor in zip(copies, tensors, strict=True):
+        host_tensor.copy_(tensor, non_blocking=True)
+    copied = torch.cuda.current_stream(tensors[0].device).record_event()
+
+    def wait() -> list[np.ndarray]:
+        """Return the arrays after the GPU has computed and copied them."""
+        copied.synchronize()
+        return [host_tensor.numpy() for host_tensor in copies]
+
+    return wait
+
+
+def _are_finite(tensors: tuple[Any, ...]) -> Any:
+    """Return a tensor with a single truth value: whether all numbers of all tensors are finite."""
+    return torch.stack([torch.isfinite(tensor).all() for tensor in tensors]).all()
 
 
 def _half_precision_copy(network: Any, ids: Rows) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from limelight.errors import InputError
-from limelight.models.engine import describe_error
+from limelight.models.engine import PendingRows, describe_error
 from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.forward import Pixels
 from limelight.models.hugging_face.gradients import embed_input
@@ -285,15 +285,16 @@ class HuggingFaceImages(HuggingFace):
         replaced = torch.as_tensor(self._replaced_pixels(model_input, replacement)).to(device)
         index = torch.as_tensor(feature).to(device)
 
-        def compute_masks(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-            """Return the outputs for some masks."""
+        def start_masks(keep: Bool[np.ndarray, "n d"]) -> PendingRows:
+            """Start to compute the outputs for some masks."""
             # Masking happens on the device, since a mask is a thousandth of an image.
             always = np.ones((len(keep), 1), bool)
-            is_kept = torch.as_tensor(np.concatenate([keep, always], axis=1)).to(device)[:, index]
-            return self._forward_pass(torch.where(is_kept[:, None], values, replaced))
+            is_kept = torch.as_tensor(np.concatenate([keep, always], axis=1)).to(device)
+            images = torch.where(is_kept[:, index][:, None], values, replaced)
+            return self._forward_pass.start(images)
 
         return lambda keep: self.engine.compute_rows(
-            np.full(len(keep), model_input.encoding.size), lambda rows: compute_masks(keep[rows])
+            np.full(len(keep), model_input.encoding.size), lambda rows: start_masks(keep[rows])
         )
 
     def token_positions(self, model_input: ModelInput) -> Int[np.ndarray, " T"]:

@@ -15,6 +15,7 @@ from limelight.models.hugging_face.gradients import output_slopes, repeat_input,
 from limelight.models.hugging_face.language_models import FIRST_PART_MARK
 from limelight.models.protocol import Attention, HiddenStates, OutputGradientOrValues
 from limelight.shapes import Float, Int
+from limelight.theory.namespace import array_namespace
 
 _TOLERANCE = 1e-4  # of a hidden state, relative to the largest number
 _SUM_TOLERANCE = 0.02  # rounding error of the sum of a row in half precision
@@ -252,12 +253,12 @@ def feature_states(
 
     Returns
     -------
-    States of the embedded text, the middle layer and the last layer. The state of a feature is the
-    mean over its positions, or 0 if it has none.
+    States of the embedded text, the middle layer and the last layer, on the device of the network.
+    The state of a feature is the mean over its positions, or 0 if it has none.
     """
 
-    def run_batch(indices: Int[np.ndarray, " _"]) -> tuple[Any, ...]:
-        """Compute states, head states and outputs of some rows."""
+    def start_batch(indices: Int[np.ndarray, " _"]) -> Any:
+        """Start to compute states, head states and outputs of some rows."""
         max_count = max(feature_counts[i] for i in indices)
         feature_index = np.full(
             (len(indices), max(len(feature_indices[i]) for i in indices)), max_count
@@ -266,7 +267,7 @@ def feature_states(
             line[: len(feature_indices[i])] = np.where(
                 feature_indices[i] < 0, max_count, feature_indices[i]
             )
-        return forward_pass.run(
+        return forward_pass.start_call(
             forward.stack_rows([rows[i] for i in indices]),
             lambda network, ids: _states_and_outputs(
                 network, ids, feature_index, max_count, read_position, with_attention
@@ -277,10 +278,11 @@ def feature_states(
     if forward_pass.network.device.type == "cuda":
         cost = _ATTENTION_COST if with_attention else _STATES_COST
     row_states, outputs = forward.collect_by_row(
-        engine, [cost * len(row) for row in rows], run_batch
+        engine, [cost * len(row) for row in rows], start_batch
     )
     states = [state[:size] for (state, _), size in zip(row_states, feature_counts, strict=True)]
-    return HiddenStates(states, np.array([head_state for _, head_state in row_states]), outputs)
+    head_states = [head_state for _, head_state in row_states]
+    return HiddenStates(states, array_namespace(head_states[0]).stack(head_states), outputs)
 
 
 def _states_and_outputs(
@@ -290,8 +292,8 @@ def _states_and_outputs(
     feature_count: int,
     read_position: str,
     with_attention: bool,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Call the network on a batch and return the states of its features.
+) -> tuple[Any, Any, Any]:
+    """Call the network on a batch and return the states of its features, as tensors.
 
     Parameters
     ----------
@@ -320,13 +322,13 @@ def _states_and_outputs(
         one_hot = torch.nn.functional.one_hot(index, feature_count + 1)[..., :feature_count].float()
         mean = (one_hot / one_hot.sum(dim=1, keepdim=True).clamp(min=1)).transpose(1, 2)
         states = [mean @ layer for layer in layers]
-        read_weight = torch.as_tensor(_read_weights(ids, T, read_position)).to(device)[:, None]
+        read_weight = _read_weights(ids, T, read_position)
+        read_weight = torch.as_tensor(read_weight).to(device)[:, None]
         for layer in out.attentions if with_attention else ():
             attention = (read_weight[:, None] @ layer.float())[:, :, 0]
             states.append((attention @ one_hot).transpose(1, 2))
         head_state = (read_weight @ layers[-1])[:, 0]
-        outputs = out.logits.double().cpu().numpy()
-    return torch.cat(states, dim=2).cpu().numpy(), head_state.cpu().numpy(), outputs
+        return torch.cat(states, dim=2), head_state, out.logits.double()
 
 
 def layer_states(

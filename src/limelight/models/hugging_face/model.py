@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from limelight.errors import InputError
-from limelight.models.engine import Engine, name_failing_text
+from limelight.models.engine import Engine, PendingRows, name_failing_text
 from limelight.models.hugging_face import forward, gradients, layers, selfcheck
 from limelight.models.hugging_face.check_memory import CheckMemory
 from limelight.models.hugging_face.conversations import read_prompt
@@ -859,10 +859,11 @@ class HuggingFace:
             example=lambda: self._example_ids.ids[None],
         )
 
-    def _call_rows(self, rows: list[Any]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs for rows, in one call if they can be padded."""
-        groups = [rows] if forward.takes_batches(self.network, rows) else [[row] for row in rows]
-        return np.concatenate([self._forward_pass(forward.stack_rows(group)) for group in groups])
+    def _call_rows(self, rows: list[Any]) -> PendingRows:
+        """Start to compute the outputs for rows, in one call if they can be padded."""
+        if forward.takes_batches(self.network, rows):
+            return self._forward_pass.start(forward.stack_rows(rows))
+        return np.concatenate([self._forward_pass(forward.stack_rows([row])) for row in rows])
 
     def _describe_row(self, ids: Int[np.ndarray, " _"]) -> str:
         """Return the text of a row, for errors."""

@@ -11,7 +11,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.engine import Engine, describe_error
+from limelight.models.engine import Engine, PendingRows, describe_error
 from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass
 from limelight.shapes import Bool, Float, Int
@@ -714,7 +714,7 @@ class MaskedText:
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for each mask."""
         return self.engine.compute_rows(
-            self.sizes(keep), lambda rows: self.forward(self.ids(keep[rows]))
+            self.sizes(keep), lambda rows: self.forward.start(self.ids(keep[rows]))
         )
 
     def sizes(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
@@ -768,8 +768,8 @@ class MaskedText:
         game_index = np.repeat(np.arange(len(games)), counts)
         starts = np.cumsum([0, *counts[:-1]])
 
-        def run_batch(indices: Int[np.ndarray, " _"]) -> Float[np.ndarray, "_ C"]:
-            """Return the outputs for some rows of all games."""
+        def start_batch(indices: Int[np.ndarray, " _"]) -> PendingRows:
+            """Start to compute the outputs for some rows of all games."""
             games_of_rows = game_index[indices]
             rows = [
                 (is_game, games[g].ids(masks[g][indices[is_game] - starts[g]]))
@@ -781,10 +781,10 @@ class MaskedText:
             )
             for is_game, game_ids in rows:
                 ids[is_game, : game_ids.shape[1]] = game_ids
-            outputs: np.ndarray = games[0].forward(ids)
-            return outputs
+            pending: PendingRows = games[0].forward.start(ids)
+            return pending
 
-        return np.split(games[0].engine.compute_rows(sizes, run_batch), starts[1:])
+        return np.split(games[0].engine.compute_rows(sizes, start_batch), starts[1:])
 
 
 def baseline_ids(

@@ -1,0 +1,90 @@
+"""The engine: batches that run on a device while the next ones are prepared."""
+
+import numpy as np
+import pytest
+
+import limelight.models.engine
+from limelight.models.engine import Engine
+
+ITEMS = [np.full(size, number) for number, size in enumerate((3, 5, 2, 7, 4))]
+EXPECTED = np.array([[item.sum(), item.size] for item in ITEMS], float)
+
+
+class Device:
+    """Starts batches at once, and computes each when its rows are awaited."""
+
+    def __init__(self, *, memory: int = 10**9) -> None:
+        self.events: list[str] = []
+        self.batches: list[list] = []
+        self.memory = memory
+
+    def start(self, items):
+        number = sum(event.startswith("start") for event in self.events)
+        self.events.append(f"start {number}")
+        self.batches.append(items)
+
+        def wait():
+            self.events.append(f"wait {number}")
+            if len(items) > self.memory:
+                raise RuntimeError("CUDA out of memory")
+            return np.array([[item.sum(), item.size] for item in items], float)
+
+        return wait
+
+
+def call(device: Device, **options):
+    engine = Engine(
+        device.start, size=lambda item: item.size, key=lambda item: item.tobytes(), **options
+    )
+    return engine, engine(ITEMS)
+
+
+def test_the_next_batch_starts_before_the_rows_of_a_batch_are_awaited():
+    device = Device()
+    engine, rows = call(device, max_items=2)
+    assert device.events == ["start 0", "start 1", "wait 0", "start 2", "wait 1", "wait 2"]
+    assert (engine.calls, engine.items) == (3, 5)
+    np.testing.assert_array_equal(rows, EXPECTED)
+
+
+def test_rows_that_are_there_at_once_are_stored_before_the_next_batch():
+    events = []
+
+    def compute(items):
+        events.append(len(items))
+        return np.array([[item.sum(), item.size] for item in items], float)
+
+    engine = Engine(compute, size=lambda item: item.size, key=lambda i: i.tobytes(), max_items=2)
+    np.testing.assert_array_equal(engine(ITEMS), EXPECTED)
+    assert events == [2, 2, 1]
+
+
+@pytest.mark.parametrize("memory", [1, 2, 3])
+def test_a_batch_whose_memory_runs_out_later_is_computed_in_parts(memory, monkeypatch):
+    counted = []
+    monkeypatch.setattr(limelight.models.engine, "count_calls", counted.append)
+    engine, rows = call(Device(memory=memory))
+    np.testing.assert_array_equal(rows, EXPECTED)
+    assert engine.items == sum(counted) == len(ITEMS)  # each item once, although some start twice
+    later = Device(memory=memory)
+    engine._compute = later.start
+    np.testing.assert_array_equal(engine(ITEMS), EXPECTED)
+    # Smaller batches stay, so that memory suffices from now on.
+    assert max(len(batch) for batch in later.batches) <= memory
+
+
+def test_memory_that_runs_out_for_a_single_item_is_an_error():
+    with pytest.raises(RuntimeError, match="out of memory"):
+        call(Device(memory=0))
+
+
+def test_other_errors_of_a_device_are_raised():
+    def start(items):
+        def wait():
+            raise RuntimeError("illegal instruction")
+
+        return wait
+
+    engine = Engine(start, size=lambda item: item.size, key=lambda item: item.tobytes())
+    with pytest.raises(RuntimeError, match="illegal instruction"):
+        engine(ITEMS)
