@@ -35,7 +35,7 @@ from limelight.results import Attribution
 from limelight.sampling.masks import draw_masks_by_size, text_rng
 from limelight.sampling.ranks import certify_tops_by_errors
 from limelight.sampling.spread import small_sample_factor
-from limelight.shapes import Float, Int
+from limelight.shapes import Array, Float, Int
 from limelight.text import (
     AnswerQuery,
     Features,
@@ -45,6 +45,7 @@ from limelight.text import (
     side_index,
     truncate_line,
 )
+from limelight.theory.namespace import array_like, array_namespace, host_array
 from limelight.threads import cached_property
 
 SCHEMA = "limelight.learned/1"
@@ -70,9 +71,9 @@ class NetworkInputs(NamedTuple):
     Parameters
     ----------
     words
-        The signals of each feature.
+        The signals of each feature, on the device of the model.
     texts
-        The signals of each text.
+        The signals of each text, on the device of the model.
     owner
         The text of each feature.
     word
@@ -80,8 +81,8 @@ class NetworkInputs(NamedTuple):
         its index in the vocabulary of the learned method.
     """
 
-    words: Float[np.ndarray, "N s"]
-    texts: Float[np.ndarray, "n t"]
+    words: Float[Array, "N s"]
+    texts: Float[Array, "n t"]
     owner: Int[np.ndarray, " N"]
     word: Int[np.ndarray, " N"]
 
@@ -91,13 +92,15 @@ def make_network_inputs(batch: Batch, signals: Collection[str]) -> NetworkInputs
 
     ``signals`` are names of `SIGNALS_WITH_STATES` or `SIGNALS_WITHOUT_STATES`.
     """
-    words, texts = list[np.ndarray](), list[np.ndarray]()
+    words, texts = list[Array](), list[Array]()
+    like: Array = np.empty(0)  # an array on the device of the model
     if not set(STATES).isdisjoint(signals):
         hidden_states = batch.hidden_states
-        h = hidden_states.head_input.shape[1]
-        layers = np.split(np.concatenate(hidden_states.states), [h, 2 * h, 3 * h], axis=1)
+        like, h = hidden_states.head_input, hidden_states.head_input.shape[1]
+        states = array_namespace(like).concat(hidden_states.states)
+        layers = [states[:, :h], states[:, h : 2 * h], states[:, 2 * h : 3 * h], states[:, 3 * h :]]
         words += [layer for name, layer in zip(STATES, layers, strict=False) if name in signals]
-        texts += [hidden_states.head_input] if "head" in signals else []
+        texts += [like] if "head" in signals else []
     if "places" in signals:
         words.append(np.concatenate([_place_signals(batch, i) for i in range(len(batch.inputs))]))
     if "outputs" in signals:
@@ -105,16 +108,23 @@ def make_network_inputs(batch: Batch, signals: Collection[str]) -> NetworkInputs
     owner = np.repeat(np.arange(len(batch.features)), [len(f) for f in batch.features])
     hashes = [_hash_word(string) for features in batch.features for string in features.strings]
     return NetworkInputs(
-        _concatenate_signals(words, len(owner)),
-        _concatenate_signals(texts, len(batch.features)),
+        _concatenate_signals(words, len(owner), like),
+        _concatenate_signals(texts, len(batch.features), like),
         owner,
         np.array(hashes),
     )
 
 
-def _concatenate_signals(parts: list[np.ndarray], n: int) -> Float[np.ndarray, "n s"]:
-    """Concatenate signals with ``n`` rows each; there may be none."""
-    return np.concatenate([np.empty((n, 0)), *parts], axis=1, dtype=np.float32)
+def _concatenate_signals(parts: list[Array], n: int, like: Array) -> Float[Array, "n s"]:
+    """Concatenate signals with ``n`` rows each, on the device of ``like``; there may be none."""
+    columns = [
+        array_like(part.astype(np.float32, copy=False), like)
+        if isinstance(part, np.ndarray)
+        else part
+        for part in [np.empty((n, 0)), *parts]
+    ]
+    joined: Array = array_namespace(like).concat(columns, axis=1)
+    return joined
 
 
 def _place_signals(batch: Batch, i: int) -> Float[np.ndarray, "d p"]:
@@ -330,9 +340,14 @@ class LearnedMethod:
         A word becomes its index in the vocabulary, or the size of the vocabulary if it is unseen.
         """
         arrays = self.arrays
-        words = network_inputs.words - arrays["words.mean"]
-        words /= arrays["words.scale"]  # in place, because it is by far the largest array
-        texts = (network_inputs.texts - arrays["texts.mean"]) / arrays["texts.scale"]
+
+        def array(name: str) -> Array:
+            """Return an array on the device of the inputs."""
+            return array_like(arrays[name], network_inputs.words)
+
+        words = network_inputs.words - array("words.mean")
+        words /= array("words.scale")  # in place, because it is by far the largest array
+        texts = (network_inputs.texts - array("texts.mean")) / array("texts.scale")
         vocabulary = arrays["vocabulary"]
         index = np.searchsorted(vocabulary, network_inputs.word)
         is_seen = vocabulary[np.minimum(index, len(vocabulary) - 1)] == network_inputs.word
@@ -349,20 +364,30 @@ class LearnedMethod:
 
     def member_scores(self, network_inputs: NetworkInputs) -> Float[np.ndarray, "members N C"]:
         """Return the scores of both networks from standardized inputs, in typical units."""
-        arrays, words, texts = self.arrays, network_inputs.words, network_inputs.texts
-        weights = self._input_weights
+        words, texts = network_inputs.words, network_inputs.texts
+        xp = array_namespace(words)
+
+        def array(name: str) -> Array:
+            """Return the transposed array on the device of the inputs."""
+            return array_like(self.arrays[name].T, words)
+
+        weights = array_like(self._input_weights, words)
         # The signals of a text are multiplied once for all its words.
         text_activations = texts @ weights[words.shape[1] :]
-        activations = words @ weights[: words.shape[1]] + text_activations[network_inputs.owner]
-        members = []
-        for k, x in enumerate(np.split(activations, _NETWORK_COUNT, axis=1)):
-            hidden = len(arrays[f"{k}.first.bias"])
-            h = np.maximum(x[:, :hidden] + arrays[f"{k}.first.bias"], 0.0)
-            h = np.maximum(h @ arrays[f"{k}.second.weight"].T + arrays[f"{k}.second.bias"], 0.0)
-            scores = x[:, hidden:] + h @ arrays[f"{k}.last.weight"].T + arrays[f"{k}.last.bias"]
-            if (name := f"{k}.word.weight") in arrays:
-                scores += arrays[name][network_inputs.word]
-            members.append(scores)
+        owner = array_like(network_inputs.owner, words)
+        activations = words @ weights[: words.shape[1]] + xp.take(text_activations, owner, axis=0)
+        members, size = [], activations.shape[1] // _NETWORK_COUNT
+        for k in range(_NETWORK_COUNT):
+            x, hidden = (
+                activations[:, k * size : (k + 1) * size],
+                len(self.arrays[f"{k}.first.bias"]),
+            )
+            h = xp.clip(x[:, :hidden] + array(f"{k}.first.bias"), 0.0, None)
+            h = xp.clip(h @ array(f"{k}.second.weight") + array(f"{k}.second.bias"), 0.0, None)
+            scores = x[:, hidden:] + h @ array(f"{k}.last.weight") + array(f"{k}.last.bias")
+            members.append(host_array(scores))
+            if (name := f"{k}.word.weight") in self.arrays:
+                members[-1] += self.arrays[name][network_inputs.word]
         return np.array(members, np.float64)
 
     def score_texts(self, batch: Batch) -> list[LearnedScores]:
@@ -376,7 +401,10 @@ class LearnedMethod:
                 "a learned start supports a single span or answer. Leave start out, or explain one "
                 "span or answer."
             )
-        return [scores for part in batch.split(_BATCH_SIZE) for scores in self._score_part(part)]
+        size = _BATCH_SIZE
+        if self._needs_states and not isinstance(batch.hidden_states.head_input, np.ndarray):
+            size = len(batch.inputs)  # a GPU is faster with many texts
+        return [scores for part in batch.split(size) for scores in self._score_part(part)]
 
     def _score_part(self, batch: Batch) -> list[LearnedScores]:
         """Score every text of a small batch that was checked."""
@@ -541,12 +569,14 @@ class LearnedSettings:
 def summarize_texts(network_inputs: NetworkInputs) -> Float[np.ndarray, "n D"]:
     """Return one row for each text: its signals, and the mean signals of its words."""
     ends = np.searchsorted(network_inputs.owner, np.arange(len(network_inputs.texts) + 1))
+    words = network_inputs.words
     # Matrix products, because sums of rows take ten times as long.
     means = [
-        np.full(end - start, 1 / (end - start), np.float32) @ network_inputs.words[start:end]
+        array_like(np.full(end - start, 1 / (end - start), np.float32), words) @ words[start:end]
         for start, end in pairwise(ends.tolist())  # every text has words
     ]
-    return np.concatenate([network_inputs.texts, means], axis=1, dtype=np.float64)
+    host_arrays = host_array(network_inputs.texts), host_array(array_namespace(words).stack(means))
+    return np.concatenate(host_arrays, axis=1, dtype=np.float64)
 
 
 def _check_scores(

@@ -17,7 +17,7 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError, check_count, unknown_name_message
 from limelight.sampling.sample import Game
-from limelight.shapes import Float, Int
+from limelight.shapes import Array, Float, Int
 from limelight.text import (
     AnswerQuery,
     Features,
@@ -170,6 +170,8 @@ class InputProducts(NamedTuple):
 class HiddenStates(NamedTuple):
     """The hidden states of several inputs, from one forward pass.
 
+    The states are on the device of the model. On a CPU they are arrays of NumPy.
+
     Attributes
     ----------
     states
@@ -182,8 +184,8 @@ class HiddenStates(NamedTuple):
         The outputs of the model.
     """
 
-    states: list[Float[np.ndarray, "_ s"]]
-    head_input: Float[np.ndarray, "n h"]
+    states: list[Float[Array, "_ s"]]
+    head_input: Float[Array, "n h"]
     outputs: Float[np.ndarray, "n C"]
 
 

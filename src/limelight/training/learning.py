@@ -57,6 +57,7 @@ from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import draw_orders, evaluate_orders
 from limelight.shapes import Bool, Float
 from limelight.text import SIDES, Conversation, QueriedText, feature_noun, join_pair, pluralize
+from limelight.theory.namespace import host_array
 from limelight.threads import cached_property
 from limelight.training.fitting import HELD_OUT_SHARE, Examples, HeldOut, fit_examples
 from limelight.training.state import make_writable_folder
@@ -592,7 +593,8 @@ def make_examples(
         if [len(features) for features in batch.features] != sizes or len(output_counts) > 1:
             raise InputError("the stored values must belong to words, not to other features.")
         part = make_network_inputs(batch, signals)
-        parts.append(part._replace(owner=part.owner + start))
+        words, signals_of_texts = host_array(part.words), host_array(part.texts)
+        parts.append(NetworkInputs(words, signals_of_texts, part.owner + start, part.word))
     return Examples(
         NetworkInputs(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True))),
         np.concatenate([values.mean(axis=0).T for values in draws]),
