@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.progress import expect_calls
-from limelight.sampling.deadline import evaluate_before_deadline, has_time
+from limelight.sampling.deadline import evaluate_before_deadline, has_deadline, has_time
 from limelight.sampling.masks import Rng
 from limelight.sampling.ranks import TopSizes, certify_tops, group_draws
 from limelight.sampling.sample import Game
@@ -28,7 +28,8 @@ Levels = Int[np.ndarray, "L d"]  # the group of every feature, from the outermos
 
 MIN_RELIABLE_PAIRS = 10  # draws of fewer pairs may agree by chance, which says nothing about errors
 _AGREEMENT = 1e-4  # of the farthest draw: rounding makes draws that agree differ by less
-_BATCH_MASKS = 1024  # number of masks that are evaluated at a time
+_CALL_MASKS = 16_384  # number of masks that are evaluated at a time, for models that use a GPU
+_STEP_MASKS = 1024  # if masks are evaluated in small steps
 _MIN_PAIRS_WITH_SPREAD = 2  # one pair has no spread
 _MIN_PARTIAL_CALLS = 4  # masks for one feature of a partial pair
 
@@ -163,21 +164,26 @@ def shapley_values_from_orders(
             evaluate_pairs, orders, masks_per_row=masks, minimum_rows=minimum
         )
 
-    draws = [draw_pairs(1, minimum=1)]
+    # A pair takes 2 (d − 1) masks, since the outputs of its ends are known. One call evaluates as
+    # many pairs as fill it. A deadline needs the time of a pair, and then small calls. With levels,
+    # the orders of a seed depend on how many are drawn at a time.
+    is_in_steps = has_deadline() or levels is not None
+    call_masks = _STEP_MASKS if is_in_steps else _CALL_MASKS
+    call_pairs = max(1, call_masks // max(2 * (d - 1), 1))
+    target_count = pairs
+    if stopping is not None and certify is None:
+        target_count = max(pairs, MIN_RELIABLE_PAIRS)
+    draws = [draw_pairs(1 if is_in_steps else min(target_count, call_pairs), minimum=1)]
     # Draws are taken relative to the first one, so that identical draws have exactly no spread.
     origin = draws[0][0]
     total_effect = np.abs(end_outputs[1] - end_outputs[0])
     allowed_effect = np.max([total_effect, np.abs(origin).max(axis=1)], axis=0)
     # Two features have only one pair of orders.
     allowed_effect = np.maximum(allowed_effect, known_range) * (d > 2 or has_random_outputs)
-    n, target_count, look, is_late = 1, pairs, 0, False
-    if stopping is not None and certify is None:
-        target_count = max(pairs, MIN_RELIABLE_PAIRS)
+    n, look, is_late = len(draws[0]), 0, False
     while True:
         while n < target_count:
-            # A pair takes 2 (d − 1) masks, since the outputs of its ends are known. One call
-            # evaluates as many pairs as fill it.
-            count = min(target_count - n, max(1, _BATCH_MASKS // max(2 * (d - 1), 1)))
+            count = min(target_count - n, call_pairs)
             draws.append(draw_pairs(count, minimum=_MIN_PAIRS_WITH_SPREAD - n))
             n += len(draws[-1])
             if len(draws[-1]) < count:  # the deadline has passed

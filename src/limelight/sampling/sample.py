@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.progress import expect_calls
-from limelight.sampling.deadline import evaluate_before_deadline
+from limelight.sampling.deadline import evaluate_before_deadline, has_deadline
 from limelight.sampling.masks import (
     MASK_SIZE_POWERS,
     Indicators,
@@ -26,6 +26,7 @@ from limelight.shapes import Bool, Float
 from limelight.theory.lime_weights import size_weight
 
 _CHUNK = 1024  # number of masks that are held as floats at a time
+_EVALUATED_CHUNKS = 16  # chunks whose masks a model evaluates together
 Outputs = Float[np.ndarray, "n m"]  # a row of outputs for every mask
 # Any model on one text: it maps masks (True: the feature stays) to one row of outputs per mask.
 Game = Callable[[Masks], Outputs]
@@ -100,20 +101,25 @@ class Sample:
 
         A deadline ends the sample earlier, but not before it has ``minimum_rows``.
         """
+        # A model is faster with many masks. But a deadline may end the sample, and then no more
+        # masks are drawn than can be evaluated soon.
+        chunk_count = 1 if has_deadline() else _EVALUATED_CHUNKS
         while (missing := row_count - self.n) > 0:
             # Complete chunks are drawn while possible. A sample that grows in steps differs from
             # one that is drawn at once only if a step ends inside a chunk.
-            keep, weight = self._sampler(min(missing, _CHUNK), self._rng)
+            starts = range(0, min(missing, chunk_count * _CHUNK), _CHUNK)
+            chunks = [self._sampler(min(missing - start, _CHUNK), self._rng) for start in starts]
+            keep, weight = (np.concatenate(arrays) for arrays in zip(*chunks, strict=True))
             outputs = evaluate_before_deadline(
                 lambda rows: _evaluate(self._game, rows),
                 keep,
                 masks_per_row=masks_per_row,
                 minimum_rows=minimum_rows - self.n,
             )
-            evaluated = len(outputs)
-            if evaluated:
-                self._add_rows(keep[:evaluated], weight[:evaluated], outputs)
-            if evaluated < len(keep):
+            for start in range(0, len(outputs), _CHUNK):
+                rows = slice(start, min(start + _CHUNK, len(outputs)))
+                self._add_rows(keep[rows], weight[rows], outputs[rows])
+            if len(outputs) < len(keep):
                 return
 
     @property
