@@ -205,23 +205,26 @@ class TextGame:
     def _cache_keys(self, masks: Bool[np.ndarray, "n d"]) -> tuple[list[bytes], dict[bytes, int]]:
         """Return the cache key of each mask, and a row of ``masks`` for each uncached key."""
         # As bits: 50,000 masks of 300 words take 2 megabytes, and 15 as booleans.
-        keys = [bits.tobytes() for bits in np.packbits(masks, axis=1)]
+        bits = np.packbits(masks, axis=1)
+        keys: list[bytes] = bits.view(f"V{bits.shape[1]}").ravel().tolist()
         return keys, {key: i for i, key in enumerate(keys) if key not in self._cache}
 
     def _cached_outputs(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for each mask; call the model only for masks that are not cached."""
         keys, uncached = self._cache_keys(masks)
         count_calls(len(keys) - len(uncached))
-        computed: dict[bytes, Float[np.ndarray, " C"]] = {}
+        # First from the computed outputs: the cache may have no room for them.
+        cached_keys = [key for key in dict.fromkeys(keys) if key not in uncached]
+        parts = [np.array([self._cache[key] for key in cached_keys])] if cached_keys else []
         if uncached:
             outputs = np.asarray(self._call_model(masks[list(uncached.values())]))
             # A cached NaN would spoil everything that is estimated later.
             if not np.isfinite(outputs).all():
                 raise InputError("the model returns numbers that are not finite.")
-            computed = dict(zip(uncached, outputs, strict=True))
-            self._store_outputs(computed)
-        # First from the computed outputs: the cache may have had no room for them.
-        return np.array([computed[key] if key in computed else self._cache[key] for key in keys])
+            self._store_outputs(dict(zip(uncached, outputs, strict=True)))
+            parts.append(outputs)
+        row_numbers = {key: number for number, key in enumerate([*cached_keys, *uncached])}
+        return np.concatenate(parts)[[row_numbers[key] for key in keys]]
 
     def _store_outputs(self, computed: dict[bytes, Float[np.ndarray, " C"]]) -> None:
         """Add outputs to the cache as long as there is room."""

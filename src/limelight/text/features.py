@@ -216,7 +216,9 @@ def build_features(
     """
     spec = default_features(model_input) if isinstance(spec, str) and spec == "auto" else spec
     kind, parts, strings = feature_kind(spec), model_input.parts, model_input.tokens.strings
-    sides = [side_index(start, parts) if parts else 0 for start, _ in model_input.tokens.spans]
+    sides = [0] * len(strings)
+    if parts:
+        sides = [side_index(start, parts) for start, _ in model_input.tokens.spans]
     merged: Any = None  # the spans of features that a splitter or a list of spans defines
     warnings: tuple[str, ...] = ()
     groups: list[Any] = list(range(len(strings)))  # None for a token without a feature
@@ -235,7 +237,7 @@ def build_features(
     elif not isinstance(spec, str):
         groups = _validate_groups(spec, len(strings))
     elif spec == "words":
-        groups = list(zip(sides, strings, strict=True))
+        groups = list(zip(sides, strings, strict=True)) if parts else list(strings)
     if model_input.source is not None and kind in ("words", "positions"):
         groups = [group if model_input.is_word(i) else None for i, group in enumerate(groups)]
     if side is not None:
@@ -257,12 +259,11 @@ def build_features(
         for query in model_input.queries:
             for i in query.token_indices(model_input.tokens.spans, model_input.text):
                 groups[i] = None
-    index_of_group: dict[Any, int] = {}
-    feature_index = [
-        -1 if group is None else index_of_group.setdefault(group, len(index_of_group))
-        for group in groups
-    ]
+    index_of_group = {
+        group: j for j, group in enumerate(dict.fromkeys(g for g in groups if g is not None))
+    }
     d = len(index_of_group)
+    feature_index = [index_of_group.get(group, -1) for group in groups]
     if not d:
         advice = " Use protect_span=False (--no-protect-span) to score the words of the span."
         advice *= any(isinstance(query, SpanQuery) for query in model_input.queries)

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.shapes import Int
+from limelight.shapes import Bool, Int, Num
 from limelight.threads import cached_property
 
 Span = tuple[int, int]
@@ -16,6 +16,8 @@ Span = tuple[int, int]
 _LINE_BREAK = "<br />"
 _BLANKS = " " * len(_LINE_BREAK)  # as many as it has characters, so that no offset changes
 _TOKEN = re.compile(r"[^\s'.,()!?;:]+|['.,()!?]")
+_SEPARATOR = re.compile(r"[\s;:]")
+_IS_ASCII_LETTER = np.array([_SEPARATOR.match(chr(code)) is None for code in range(128)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,25 +69,38 @@ def locate_tokens(strings: tuple[str, ...], text: str) -> Tokens:
 def _find_spans(strings: tuple[str, ...], text: str) -> tuple[Span, ...]:
     """Find the spans of the tokens ``strings``, which are the first ones of ``text``."""
     lower = text.lower()
-    plain, end, spans = lower.replace('"', "").replace(_LINE_BREAK, _BLANKS), 0, list[Span]()
-    # The characters between two tokens belong to no token. The next token therefore starts where
-    # `find` finds it first. A match object per token takes three times as long.
-    for string in strings:
-        start = plain.find(string, end)
-        end = start + len(string)
-        spans.append((start, end))
+    plain = lower.replace('"', "").replace(_LINE_BREAK, _BLANKS)
+    # The characters between two tokens belong to no token, so the letters of the tokens are all
+    # other characters in their order. A match object per token takes ten times as long.
+    letters = np.flatnonzero(_are_token_letters(plain))
+    lengths = np.fromiter(map(len, strings), int, len(strings))
+    last = np.cumsum(lengths) - 1
+    starts, ends = letters[last - lengths + 1], letters[last] + 1
     if '"' not in lower and len(lower) == len(text):
-        return tuple(spans)
+        return tuple(zip(starts.tolist(), ends.tolist(), strict=True))
     # Quotes were removed, and lower case can turn one letter into several ('İ'). `source` is the
     # position in `text` of each letter.
-    letters = np.frombuffer(lower.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     source = np.arange(len(text))
     if len(lower) != len(text):
         source = np.repeat(source, [len(character.lower()) for character in text])
-    source = source[letters != ord('"')]
+    source = source[_code_points(lower) != ord('"')]
     # Look up the last character of a token. The character after it may lie behind a quote.
-    ends = source[np.array(spans, dtype=int).reshape(-1, 2) - [0, 1]] + [0, 1]
-    return tuple((start, end) for start, end in ends.tolist())
+    starts, ends = source[starts], source[ends - 1] + 1
+    return tuple(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def _code_points(text: str) -> Num[np.ndarray, " L"]:
+    """Return the number of each character of a text."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
+def _are_token_letters(text: str) -> Bool[np.ndarray, " L"]:
+    """Return which characters belong to tokens; the others separate them."""
+    if text.isascii():
+        return _IS_ASCII_LETTER[np.frombuffer(text.encode(), np.uint8)]
+    is_letter = np.ones(len(text), bool)
+    is_letter[[match.start() for match in _SEPARATOR.finditer(text)]] = False
+    return is_letter
 
 
 CLS, UNK = 0, 1

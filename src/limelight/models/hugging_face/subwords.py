@@ -33,6 +33,7 @@ from limelight.text import (
 from limelight.text.characters import is_unspaced_script
 from limelight.threads import cached_property
 
+_LAST_ASCII = 127
 _UNLIMITED = 10**30  # the limit that transformers stores if none was set
 _NO_LIMIT = 1 << 62  # the limit of a text that is split into windows later
 # Keys of configurations for the number of trained positions.
@@ -320,14 +321,18 @@ def read_subwords(
     subword_spans = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
     subword_spans = subword_spans + starts[np.maximum(side, 0)][:, None]
     token, spans = number_tokens(word, side, subword_spans, text, per_subword=per_subword)
-    # Words that the model cannot distinguish, such as "Good" and "good", are one feature.
-    normalize = str.lower if ignores_case(tokenizer) else str
+    strings = tuple(text[start:end] for start, end in spans)
+    if ignores_case(tokenizer):  # "Good" and "good", which the model cannot distinguish
+        strings = tuple(map(str.lower, strings))
+    side_of_word = (0,) * len(spans)
+    if parts:
+        side_of_word = tuple(side_index(start, parts) for start, _ in spans)
     subwords = Subwords(
         ids,
         token,
         side,
-        strings=tuple(normalize(text[start:end]) for start, end in spans),
-        side_of_word=tuple(side_index(start, parts) if parts else 0 for start, _ in spans),
+        strings=strings,
+        side_of_word=side_of_word,
         room=max(limit - int(np.count_nonzero(side < 0)), 0),
         is_pair=bool(parts),
         segment=np.array(encoding.type_ids) + 1 if has_token_types(tokenizer) else 0,
@@ -439,9 +444,15 @@ def number_tokens(
     break_count = np.cumsum(np.append(False, is_visible[:-1] & ~is_visible[1:]))[start]
     is_inside_character = np.zeros(len(first), bool)
     if not text.isascii():
-        is_inside_character[:] = [splits_character(text, index) for index in first.tolist()]
+        code_points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        foreign = np.flatnonzero(code_points[first] > _LAST_ASCII)  # others start a character
+        is_inside_character[foreign] = [
+            splits_character(text, index) for index in first[foreign].tolist()
+        ]
         # In scripts without spaces, only the subwords separate words.
-        is_unspaced = np.array(list(map(is_unspaced_script, text)))
+        is_unspaced = np.zeros(len(text), bool)
+        foreign = np.flatnonzero(code_points > _LAST_ASCII)
+        is_unspaced[foreign] = [is_unspaced_script(text[index]) for index in foreign.tolist()]
         is_break = np.zeros(len(word), int)
         is_break[is_shown] = (
             (first >= previous_end)
