@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,12 +94,20 @@ def compared(arguments: Namespace, part: str, rules: dict[str, float]) -> Iterat
             )
 
 
-def in_process(part: str, source: Path | None, *, smoke: bool) -> dict[str, float]:
-    """Run a part in a process, with another version of limelight on the path if one is given."""
-    command = [sys.executable, __file__, "--part", part, *["--smoke"] * smoke]
+def in_process(
+    part: str,
+    source: Path | None,
+    *,
+    smoke: bool,
+    program: str = __file__,
+    options: Sequence[str] = (),
+) -> dict[str, float]:
+    """Run a part of a program in a process, perhaps with another version of limelight."""
+    command = [sys.executable, program, "--part", part, *options, *["--smoke"] * smoke]
     environment = dict(os.environ)
     if source is not None:
-        environment["PYTHONPATH"] = str(source)
+        path = [str(source), *filter(None, [environment.get("PYTHONPATH")])]
+        environment["PYTHONPATH"] = os.pathsep.join(path)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
