@@ -224,7 +224,12 @@ class Function:
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; probabilities become the log-odds of each class."""
-        return self.logits([model_input.user_input for model_input in inputs])
+        texts = [model_input.user_input for model_input in inputs]
+        rows = None if self.bag is None else self.bag.stack_rows(inputs)
+        if rows is None:
+            return self.logits(texts)
+        # The texts were transformed when they were read, which is most of the work of a call.
+        return self._check_logits(cast(Bag, self.bag).row_outputs(rows), texts)
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; probabilities become the log-odds of each class."""
@@ -326,7 +331,11 @@ class Function:
             item_text=lambda user_input: join_pair(user_input)[0],
             advice=" Set batch_size=1.",
         )
-        rows = self._check_scores(scores, [join_pair(user_input)[0] for user_input in user_inputs])
+        return self._check_logits(scores, [join_pair(user_input)[0] for user_input in user_inputs])
+
+    def _check_logits(self, scores: Any, texts: list[str]) -> Float[np.ndarray, "n C"]:
+        """Check the scores of the function for texts, and return them as logits."""
+        rows = self._check_scores(scores, texts)
         return log_odds(rows) if self.scale == "probability" else rows
 
     def _call(self, inputs: Sequence[Any]) -> Any:
