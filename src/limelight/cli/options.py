@@ -297,7 +297,11 @@ def _make_option(field: RequestField) -> tuple[str, Any, Any]:
 def _request_options(names: Collection[str]) -> Any:
     """Return a dataclass with one option for each of these fields of a request."""
     options = [_make_option(field) for field in REQUEST_FIELDS if field.name in names]
-    return make_dataclass("_RequestOptions", options, frozen=True, kw_only=True)
+    # Without a docstring, `make_dataclass` takes a millisecond to write the signature into one.
+    namespace = {"__doc__": "Options for fields of a request."}
+    return make_dataclass(
+        "_RequestOptions", options, frozen=True, kw_only=True, namespace=namespace
+    )
 
 
 def parse_features(features: str | None) -> Any:
