@@ -202,14 +202,13 @@ class Bag:
             power=_POWERS[self.norm],
         )
 
-    def stack_rows(self, inputs: Sequence[ModelInput]) -> Any:
-        """Return the rows of inputs that were read together as a matrix, or None."""
+    def shared_rows(self, inputs: Sequence[ModelInput]) -> tuple[Any, list[int]] | None:
+        """Return the matrix with the rows of inputs, and their numbers; None without such rows."""
         rows = [getattr(model_input.encoding, "row", None) for model_input in inputs]
         matrix = getattr(rows[0], "matrix", None) if rows else None
         if matrix is None or any(row is None or row.matrix is not matrix for row in rows):
             return None
-        numbers = [row.number for row in rows]
-        return matrix if numbers == list(range(matrix.shape[0])) else matrix[numbers]
+        return matrix, [row.number for row in rows]
 
     def outputs(
         self, model_input: ModelInput, features: Features, keep: Bool[np.ndarray, "n d"]

@@ -223,11 +223,18 @@ class Function:
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; probabilities become the log-odds of each class."""
         texts = [model_input.user_input for model_input in inputs]
-        rows = None if self.bag is None else self.bag.stack_rows(inputs)
+        rows = None if self.bag is None else self.bag.shared_rows(inputs)
         if rows is None:
             return self.logits(texts)
         # The texts were transformed when they were read, which is most of the work of a call.
-        return self._check_logits(cast(Bag, self.bag).row_outputs(rows), texts)
+        (matrix, numbers), row_outputs = rows, cast(Bag, self.bag).row_outputs
+        number_by_text = dict(zip(texts, numbers, strict=True))
+        return Engine(
+            lambda batch: self._check_logits(
+                row_outputs(matrix[[number_by_text[text] for text in batch]]), batch
+            ),
+            size=len,
+        )(texts)
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; probabilities become the log-odds of each class."""
