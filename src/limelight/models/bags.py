@@ -204,9 +204,12 @@ class Bag:
 
     def shared_rows(self, inputs: Sequence[ModelInput]) -> tuple[Any, list[int]] | None:
         """Return the matrix with the rows of inputs, and their numbers; None without such rows."""
-        rows = [getattr(model_input.encoding, "row", None) for model_input in inputs]
-        matrix = getattr(rows[0], "matrix", None) if rows else None
-        if matrix is None or any(row is None or row.matrix is not matrix for row in rows):
+        encodings = [model_input.encoding for model_input in inputs]
+        rows = [encoding.row for encoding in encodings if encoding is not None and encoding.row]
+        if not rows or len(rows) < len(inputs):
+            return None
+        matrix = rows[0].matrix
+        if any(row.matrix is not matrix for row in rows):
             return None
         return matrix, [row.number for row in rows]
 

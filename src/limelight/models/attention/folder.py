@@ -163,7 +163,7 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         classes = tuple(settings.pop("classes"))
         for name in ("position_base", "position_scale"):
             settings[name] = float(settings[name])
-        model_class = AttentionClassifier
+        model_class: type[AttentionClassifier] = AttentionClassifier
         if "patch_size" in options:
             from limelight.models.attention.patches import PatchClassifier
 
