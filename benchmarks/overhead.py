@@ -252,6 +252,16 @@ def measure_loading(*, smoke: bool) -> dict[str, float]:
     return numbers
 
 
+def processor_seconds(command: list[str], environment: dict[str, str]) -> float:
+    """Return the processor time of a command, which must succeed."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise SystemExit(f"'{' '.join(command)}' failed.")
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def cold_starts(arguments: Namespace) -> Iterator[Measure]:
     """Processor time of ``import numpy`` and of ``limelight compare``, in turn."""
     compare = [sys.executable, "-m", "limelight", "compare", TEXT]
@@ -262,18 +272,14 @@ def cold_starts(arguments: Namespace) -> Iterator[Measure]:
     if arguments.base is not None:
         commands["compare_base"] = (compare, arguments.base)
     times: dict[str, list[float]] = {name: [] for name in commands}
-    for _ in range(1 if arguments.smoke else 9):
-        for name, (command, source) in commands.items():
-            path = {} if source is None else {"PYTHONPATH": str(source)}
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            done = subprocess.run(
-                command, env={**os.environ, **path}, stdout=subprocess.DEVNULL, check=False
-            )
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            if done.returncode:
-                raise SystemExit(f"'{' '.join(command)}' failed.")
-            used = after.ru_utime + after.ru_stime
-            times[name].append(used - before.ru_utime - before.ru_stime)
+    with tempfile.TemporaryDirectory() as folder:
+        # As after an installation, modules are compiled once. The first round compiles them.
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        for _ in range(1 if arguments.smoke else 10):
+            for name, (command, source) in commands.items():
+                path = {} if source is None else {"PYTHONPATH": str(source)}
+                times[name].append(processor_seconds(command, environment | path))
     least = {name: min(values) for name, values in times.items()}
     for name, value in least.items():
         yield Measure(id=f"cold_{name}", what=f"cold start: {name}", value=1000 * value, unit="ms")

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, NamedTuple, Unpack, overload
 from warnings import warn
 
-from limelight.decisions import CounterfactualSettings, stream_counterfactuals
 from limelight.errors import InputError, add_text_number, suggest_keywords
 from limelight.explainers.batch import Batch
 from limelight.explainers.budget import (
@@ -1195,6 +1194,8 @@ def counterfactual(
     >>> c.lower_bound, c.is_minimal
     (1, True)
     """
+    from limelight.decisions import CounterfactualSettings, stream_counterfactuals
+
     text = attach_documents(text, documents)
     request = Request(
         features=features,

@@ -1,7 +1,6 @@
 """Errors that users can cause and fix. A message has one or two sentences."""
 
 import contextlib
-import difflib
 import functools
 import inspect
 import math
@@ -124,9 +123,16 @@ def unknown_name_message(kind: str, name: object, choices: Iterable[str]) -> str
     names = list(choices)
     if not names:
         return f"unknown {kind}: {name!r}. Leave it out, because there are none to choose from."
-    matches = difflib.get_close_matches(str(name), names, n=1)
+    matches = similar_names(str(name), names)
     guess = f"Did you mean {matches[0]!r}? " if matches else ""
     return f"unknown {kind}: {name!r}. {guess}Choose from: {', '.join(names)}."
+
+
+def similar_names(name: str, choices: Iterable[str]) -> list[str]:
+    """Return the choice that is most similar to a name, in a list; empty if none is similar."""
+    import difflib  # here, because only wrong names need it
+
+    return difflib.get_close_matches(name, list(choices), n=1)
 
 
 def unknown_keyword_message(function: Callable[..., Any], name: str, match: str) -> str:
@@ -141,7 +147,7 @@ def suggest_keywords(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def checked_function(*args: P.args, **keywords: P.kwargs) -> R:
         for name in keywords:
-            if name not in names and (matches := difflib.get_close_matches(name, names, n=1)):
+            if name not in names and (matches := similar_names(name, names)):
                 raise InputError(unknown_keyword_message(function, name, matches[0]))
         return function(*args, **keywords)
 

@@ -313,12 +313,16 @@ def test_texts_that_are_read_together_are_read_as_alone(vectorizer):
         for name in ("text", "warnings", "is_checked"):
             assert getattr(reading, name) == getattr(alone, name)
         assert (reading.fallback is None) == (alone.fallback is None)
-        for column, expected in zip(reading.encoding or (), alone.encoding or (), strict=True):
-            np.testing.assert_array_equal(column, expected)
+        assert (reading.encoding is None) == (alone.encoding is None)
+        for name in ("word", "column_index", "column", "value", "weight"):
+            if alone.encoding is not None:
+                np.testing.assert_array_equal(
+                    getattr(reading.encoding, name), getattr(alone.encoding, name)
+                )
 
 
 def count_transformed(monkeypatch, model):
-    """Return the numbers of texts in the calls of the vectorizer while a list is read."""
+    """Return the numbers of texts in the calls of the vectorizer while a list is explained."""
     counts, transform = [], TfidfVectorizer.transform
 
     def counting(self, texts):
@@ -326,7 +330,7 @@ def count_transformed(monkeypatch, model):
         return transform(self, texts)
 
     monkeypatch.setattr(TfidfVectorizer, "transform", counting)
-    list(model.read_batch(["good film", "bad plot", "dull cast"]))
+    limelight.explain(model, ["good film", "bad plot", "dull cast"], "shapley")
     return counts
 
 
@@ -338,7 +342,30 @@ def test_a_vectorizer_transforms_the_texts_of_a_list_in_one_call(monkeypatch):
 def test_code_of_the_user_reads_the_texts_of_a_list_one_by_one(monkeypatch):
     # Otherwise a tokenizer with a memory would agree with itself in the check of the outputs.
     model = limelight.wrap(own_tokenizer())
-    assert count_transformed(monkeypatch, model) == [1, 1, 1]
+    assert count_transformed(monkeypatch, model) == [1, 1, 1, 3]
+
+
+@pytest.mark.parametrize("numbers", [[0, 1, 2], [2, 0], [1], [1, 1, 0]])
+def test_outputs_of_texts_that_were_read_are_those_of_the_pipeline(numbers):
+    pipeline = fit_pipeline(TfidfVectorizer())
+    model = limelight.wrap(pipeline)
+    texts = ["good film", "bad plot and bad cast", "zzz"]
+    inputs = list(model.read_batch(texts))
+    expected = pipeline.decision_function([texts[i] for i in numbers])
+    np.testing.assert_array_equal(model.outputs([inputs[i] for i in numbers])[:, 0], expected)
+    # Inputs of several batches, as after a text that failed.
+    mixed = [*model.read_batch(["dull cast"]), inputs[0]]
+    expected = pipeline.decision_function(["dull cast", texts[0]])
+    np.testing.assert_array_equal(model.outputs(mixed)[:, 0], expected)
+
+
+def test_outputs_are_those_of_the_classifier_at_the_time_of_the_call():
+    pipeline = fit_pipeline(TfidfVectorizer())
+    model = limelight.wrap(pipeline)
+    inputs = list(model.read_batch(["good film", "bad plot"]))
+    pipeline[-1].coef_ = 2 * pipeline[-1].coef_
+    expected = pipeline.decision_function(["good film", "bad plot"])
+    np.testing.assert_array_equal(model.outputs(inputs)[:, 0], expected)
 
 
 @pytest.mark.parametrize(

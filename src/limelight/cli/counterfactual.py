@@ -17,11 +17,12 @@ from limelight.cli.console import (
 from limelight.cli.groups import BUDGET, FEATURES, OUTPUT, TARGET
 from limelight.cli.options import (
     Argument,
-    DecisionRequestOptions,
     ModelOptions,
+    RequestOptions,
     Seed,
     check_quotes,
     convert_numbers,
+    make_request_options,
 )
 from limelight.cli.texts import TextOptions
 from limelight.errors import InputError
@@ -29,6 +30,18 @@ from limelight.explainers.budget import parse_budget
 from limelight.explainers.explaining import texts_per_batch
 from limelight.results.counterfactual import Counterfactual, counterfactuals_csv
 from limelight.text import UserInput
+
+_FIELDS = (
+    "features", "grid", "protect", "window", "side", "at", "answer", "protect_span",
+    "first_subwords",
+)  # fmt: skip
+
+
+@Parameter(name="*")
+class DecisionRequestOptions(make_request_options(_FIELDS)):  # type: ignore[misc]
+    """Select the features of a counterfactual; it has its own target."""
+
+    keywords = RequestOptions.keywords
 
 
 @Parameter(name="*", group=OUTPUT)

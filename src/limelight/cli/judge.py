@@ -11,20 +11,30 @@ from limelight.cli.options import (
     AnswerColumn,
     DataFile,
     DocumentsColumn,
-    JudgeRequestOptions,
     MessagesColumn,
     Methods,
     MethodSettings,
     ModelOptions,
     OutputOptions,
     PairColumn,
+    RequestOptions,
     Seed,
     TextColumn,
     WholeNumberOrNone,
+    make_request_options,
     split_names,
 )
 from limelight.cli.texts import read_answers
 from limelight.errors import InputError
+
+_FIELDS = ("scale", "features", "grid", "window", "side")
+
+
+@Parameter(name="*")
+class JudgeRequestOptions(make_request_options(_FIELDS)):  # type: ignore[misc]
+    """Select the scale and the features of a judgment; it has its own target and answers."""
+
+    keywords = RequestOptions.keywords
 
 
 def judge(

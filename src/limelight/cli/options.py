@@ -258,11 +258,6 @@ def _parse_class_words(option: str) -> dict[str, str]:
 
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # a window has at most 18 digits
-_DECISION_FIELDS = (
-    "features", "grid", "protect", "window", "side", "at", "answer", "protect_span",
-    "first_subwords",
-)  # fmt: skip
-_JUDGE_FIELDS = ("scale", "features", "grid", "window", "side")
 _SHORT_NAMES = {"target": "-t"}
 _TARGET_FIELDS = ("target", "against", "scale", "at", "answer")
 _SPLITTER_HELP = (
@@ -294,10 +289,14 @@ def _make_option(field: RequestField) -> tuple[str, Any, Any]:
     return field.name, Annotated[kind, option], field.default
 
 
-def _request_options(names: Collection[str]) -> Any:
+def make_request_options(names: Collection[str]) -> Any:
     """Return a dataclass with one option for each of these fields of a request."""
     options = [_make_option(field) for field in REQUEST_FIELDS if field.name in names]
-    return make_dataclass("_RequestOptions", options, frozen=True, kw_only=True)
+    # Without a docstring, `make_dataclass` takes a millisecond to write the signature into one.
+    namespace = {"__doc__": "Options for fields of a request."}
+    return make_dataclass(
+        "_RequestOptions", options, frozen=True, kw_only=True, namespace=namespace
+    )
 
 
 def parse_features(features: str | None) -> Any:
@@ -310,7 +309,7 @@ def parse_features(features: str | None) -> Any:
 
 
 @Parameter(name="*")
-class RequestOptions(_request_options([field.name for field in REQUEST_FIELDS])):  # type: ignore[misc]
+class RequestOptions(make_request_options([field.name for field in REQUEST_FIELDS])):  # type: ignore[misc]
     """Select the target, the scale and the features of an explanation."""
 
     def keywords(self, each: str | None = None) -> dict[str, Any]:
@@ -338,20 +337,6 @@ class RequestOptions(_request_options([field.name for field in REQUEST_FIELDS]))
         options["features"] = parse_features(self.features)
         numeric = [name for name in ("window", "at", "grid") if name in options]
         return options | {name: convert_digits(options[name]) for name in numeric}
-
-
-@Parameter(name="*")
-class JudgeRequestOptions(_request_options(_JUDGE_FIELDS)):  # type: ignore[misc]
-    """Select the scale and the features of a judgment; it has its own target and answers."""
-
-    keywords = RequestOptions.keywords
-
-
-@Parameter(name="*")
-class DecisionRequestOptions(_request_options(_DECISION_FIELDS)):  # type: ignore[misc]
-    """Select the features of a counterfactual; it has its own target."""
-
-    keywords = RequestOptions.keywords
 
 
 @Parameter(name="*", group=OUTPUT)

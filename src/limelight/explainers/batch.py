@@ -303,14 +303,13 @@ class Batch:
     def base_fields(self, i: int) -> dict[str, Any]:
         """Return the fields of the explanation of input ``i`` that are the same for all methods."""
         if i not in self._base_fields:
-            model_input, features = self.inputs[i], self.features[i]
-            targets = self.targets.select(i)
-            (target,), (against,) = targets.class_names(), targets.against_names()
+            model_input, features, targets = self.inputs[i], self.features[i], self.targets
+            against = targets.against
             self._base_fields[i] = {
                 "text": model_input.text,
                 **features.result_fields(model_input),
-                "target": target,
-                "against": against,
+                "target": targets.classes[targets.index[i]],
+                "against": None if against is None else targets.classes[against[i]],
                 "classes": self.model.classes,
                 "link": self.model.link,
                 "scale": targets.scale,

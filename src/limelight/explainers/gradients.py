@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import numpy as np
 
@@ -24,8 +24,10 @@ from limelight.rendering.wording import round_up
 from limelight.results import Attribution
 from limelight.shapes import Float
 from limelight.theory.gradient import gradient_summary, gradient_times_input
-from limelight.theory.integrated_gradients import IntegratedGradients, integrated_gradients
 from limelight.theory.path_quadrature import nested_rules
+
+if TYPE_CHECKING:
+    from limelight.theory.integrated_gradients import IntegratedGradients
 
 _BACKWARD = "one forward and one backward pass"
 # A backward pass costs about two forward passes, and a step is one of each.
@@ -165,8 +167,11 @@ def _integrate_gradients_from_tables(settings: "IG", batch: Batch) -> list[Attri
     ]
 
 
-def _integrate_input(settings: "IG", batch: Batch, i: int) -> IntegratedGradients:
+def _integrate_input(settings: "IG", batch: Batch, i: int) -> "IntegratedGradients":
     """Return the integrated gradients of the ``i``-th input of a batch."""
+    # Imported here, because a comparison imports this module for other methods.
+    from limelight.theory.integrated_gradients import integrated_gradients
+
     arrays, index = batch.collapsed_inputs, slice(i, i + 1)
     targets = batch.targets.select(i)
     return integrated_gradients(
@@ -182,7 +187,7 @@ def _integrate_input(settings: "IG", batch: Batch, i: int) -> IntegratedGradient
     )
 
 
-def _quadrature_warnings(integrals: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
+def _quadrature_warnings(integrals: "IntegratedGradients", tolerance: float) -> tuple[str, ...]:
     """Return a warning if the error of the quadrature exceeds the tolerance.
 
     There is no warning if rounding errors are larger than the error of the quadrature, because

@@ -4,13 +4,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TypeVar, dataclass_transform, get_args
 
 from limelight.errors import (
     IN_REPRODUCTION,
     InputError,
+    similar_names,
     unknown_keyword_message,
     unknown_name_message,
 )
@@ -389,7 +389,7 @@ def check_keywords(function: Callable[..., Any], settings: Mapping[str, Any]) ->
     for name in settings:
         if name in method_settings or name == UNTIL:
             continue
-        matches = get_close_matches(name, [*parameters, *method_settings], n=1)
+        matches = similar_names(name, [*parameters, *method_settings])
         if matches and matches[0] in parameters:
             raise InputError(unknown_keyword_message(function, name, matches[0]))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight.explainers.batch import Batch
 from limelight.explainers.sample_size import PILOT_MASKS
-from limelight.models.functions import MAX_LOG_ODDS
+from limelight.models.protocol import MAX_LOG_ODDS
 from limelight.models.text_game import NO_BASE_VALUE
 from limelight.progress import track_calls
 from limelight.results import Attribution, Pairs

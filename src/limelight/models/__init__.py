@@ -1,7 +1,8 @@
 """Models: the protocol of every classifier, and the families that follow it."""
 
+from typing import TYPE_CHECKING, Any
+
 from limelight.models.engine import Engine
-from limelight.models.functions import Function
 from limelight.models.loading import load, wrap
 from limelight.models.protocol import (
     CAPABILITIES,
@@ -26,6 +27,9 @@ from limelight.models.protocol import (
     resolve_replacement,
     target_output_weights,
 )
+
+if TYPE_CHECKING:
+    from limelight.models.functions import Function
 
 __all__ = [
     "CAPABILITIES",
@@ -54,3 +58,12 @@ __all__ = [
     "target_output_weights",
     "wrap",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The shipped model is none, and a command on it would import the module for nothing.
+    if name == "Function":
+        from limelight.models.functions import Function
+
+        return Function
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

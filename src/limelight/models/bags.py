@@ -8,7 +8,7 @@ values. Without a norm the outputs are a sum over words.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,12 +22,21 @@ _MASKS_PER_BATCH = 4096
 _POWERS = {"l2": 0.5, "l1": 1.0, None: 1.0}  # without a norm D = 1, and any power will do
 
 
+class TextRow(NamedTuple):
+    """The row of a text in a matrix with a row for each text of a batch."""
+
+    matrix: Any  # a sparse matrix of SciPy
+    number: int
+
+
 class ReadWords(NamedTuple):
     """The words of a text, and its entries: each is one occurrence of a word in a column.
 
     A word has several entries if it has several columns, and none if the model does not read it.
     The entries of a column have equal shares of its ``value``. Removed words must not change how
     other words are read. With ``is_checked`` this was checked on this text, otherwise it is proven.
+    ``row`` is the row of which these are the entries, or None if the text must be transformed again
+    for its outputs.
     """
 
     strings: tuple[str, ...]
@@ -36,6 +45,7 @@ class ReadWords(NamedTuple):
     column: Sequence[int]
     value: Sequence[float]
     is_checked: bool = False
+    row: TextRow | None = None
 
 
 class _Entries(NamedTuple):
@@ -46,6 +56,7 @@ class _Entries(NamedTuple):
     column: Int[np.ndarray, " entries"]
     value: Float[np.ndarray, " entries"]
     weight: Float[np.ndarray, " entries"]  # share of Σ x² or Σ|x|
+    row: TextRow | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,6 +68,8 @@ class Bag:
     words
         Function from texts to the words and entries of each. If the effect of removed words is not
         known for a text, it yields a clause that says why.
+    row_outputs
+        Function from rows, as `ReadWords` contains them, to the outputs of the classifier.
     weights, intercept
         Those of the classifier.
     weight_sizes, intercept_size
@@ -74,6 +87,7 @@ class Bag:
     """
 
     words: Callable[[Sequence[str]], Iterator[ReadWords | str]]
+    row_outputs: Callable[[Any], Float[np.ndarray, "n C"]]
     weights: Float[np.ndarray, "columns C"]
     weight_sizes: Float[np.ndarray, "columns C"]
     intercept: Float[np.ndarray, " C"]
@@ -118,7 +132,7 @@ class Bag:
             Tokens(strings, words.spans),
             warnings=warnings,
             encoding=_Entries(
-                word, column_index, column, x, self._weights_in_norm(x, column_index)
+                word, column_index, column, x, self._weights_in_norm(x, column_index), words.row
             ),
             is_checked=words.is_checked,
         )
@@ -187,6 +201,17 @@ class Bag:
             offset=np.tile(self.intercept, (n, 1)),
             power=_POWERS[self.norm],
         )
+
+    def shared_rows(self, inputs: Sequence[ModelInput]) -> tuple[Any, list[int]] | None:
+        """Return the matrix with the rows of inputs, and their numbers; None without such rows."""
+        encodings = [model_input.encoding for model_input in inputs]
+        rows = [encoding.row for encoding in encodings if encoding is not None and encoding.row]
+        if not rows or len(rows) < len(inputs):
+            return None
+        matrix = rows[0].matrix
+        if any(row.matrix is not matrix for row in rows):
+            return None
+        return matrix, [row.number for row in rows]
 
     def outputs(
         self, model_input: ModelInput, features: Features, keep: Bool[np.ndarray, "n d"]

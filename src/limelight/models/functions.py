@@ -20,6 +20,7 @@ from limelight.models.protocol import (
     Link,
     Property,
     class_probabilities,
+    log_odds,
 )
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
@@ -45,9 +46,6 @@ from limelight.text.images import blur, grid_boxes
 from limelight.theory.ratio_game import RatioGame, extract_document, value
 from limelight.threads import cached_property
 
-# The log-odds of a probability of 0 or 1 are infinite, and so would be every mean with them.
-_MIN_PROBABILITY = 1e-12  # probabilities are clipped this far from 0 and 1
-MAX_LOG_ODDS = float(np.log1p(-_MIN_PROBABILITY) - np.log(_MIN_PROBABILITY))  # 27.6
 _BAG_BATCH_SIZE = 64  # inputs of a bag of words; with 16 a news text takes a tenth longer
 _TOLERANCE = 1e-3  # half precision rounds row sums by this much
 # In scripts without spaces between words, each character is a word: splitters have dictionaries.
@@ -224,7 +222,19 @@ class Function:
 
     def outputs(self, inputs: Sequence[ModelInput]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; probabilities become the log-odds of each class."""
-        return self.logits([model_input.user_input for model_input in inputs])
+        texts = [model_input.user_input for model_input in inputs]
+        rows = None if self.bag is None else self.bag.shared_rows(inputs)
+        if rows is None:
+            return self.logits(texts)
+        # The texts were transformed when they were read, which is most of the work of a call.
+        (matrix, numbers), row_outputs = rows, cast(Bag, self.bag).row_outputs
+        number_by_text = dict(zip(texts, numbers, strict=True))
+        return Engine(
+            lambda batch: self._check_logits(
+                row_outputs(matrix[[number_by_text[text] for text in batch]]), batch
+            ),
+            size=len,
+        )(texts)
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; probabilities become the log-odds of each class."""
@@ -326,7 +336,11 @@ class Function:
             item_text=lambda user_input: join_pair(user_input)[0],
             advice=" Set batch_size=1.",
         )
-        rows = self._check_scores(scores, [join_pair(user_input)[0] for user_input in user_inputs])
+        return self._check_logits(scores, [join_pair(user_input)[0] for user_input in user_inputs])
+
+    def _check_logits(self, scores: Any, texts: list[str]) -> Float[np.ndarray, "n C"]:
+        """Check the scores of the function for texts, and return them as logits."""
+        rows = self._check_scores(scores, texts)
         return log_odds(rows) if self.scale == "probability" else rows
 
     def _call(self, inputs: Sequence[Any]) -> Any:
@@ -397,14 +411,6 @@ def _check_probabilities(
             f"{quote_text(texts[worst])} they sum to {sums[worst]:.4g}. Pass multi_label=True if "
             "a text can have several classes."
         )
-
-
-def log_odds(probabilities: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
-    """Return log p − log(1 − p), with p clipped to 1e-12 and 1 − 1e-12."""
-    # log1p: 1 − p of a small p has lost the digits of p. The result is clipped because 1 − 1e-12
-    # is not a float: its rounding would make the two ends differ.
-    clipped = np.clip(probabilities, _MIN_PROBABILITY, 1 - _MIN_PROBABILITY)
-    return np.clip(np.log(clipped) - np.log1p(-clipped), -MAX_LOG_ODDS, MAX_LOG_ODDS)
 
 
 def wrap_function(

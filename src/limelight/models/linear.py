@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.bags import Bag, ReadWords, blank_features
+from limelight.models.bags import Bag, ReadWords, TextRow, blank_features
 from limelight.models.protocol import class_probabilities
 from limelight.models.scikit_classes import ForeignCodeError, scikit_class, unwrap_estimator
 from limelight.models.vectorized_words import WordReader, Words
@@ -112,6 +112,7 @@ def _parse_linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
     is_float32 = "float32" in {str(getattr(x, "dtype", "")) for x in arrays}
     bag = Bag(
         words=parsed.words,
+        row_outputs=parsed.row_outputs,
         weights=np.ascontiguousarray(weights, dtype=np.float64),
         weight_sizes=np.ascontiguousarray(sizes, dtype=np.float64),
         intercept=np.asarray(classifier.intercept, dtype=np.float64),
@@ -156,11 +157,14 @@ class _ParsedPipeline:
 
     def outputs(self, texts: list[str]) -> Float[np.ndarray, "n C"]:
         """Return the scores of the classifier."""
-        rows = self.rows(texts)
+        return self.row_outputs(self.rows(texts))
+
+    def row_outputs(self, rows: Any) -> Float[np.ndarray, "n C"]:
+        """Return the scores of the classifier for rows."""
         for step in self.after:
             rows = step.transform(rows)
         scores = np.asarray(self.classifier.outputs(rows), dtype=np.float64)
-        return scores.reshape(len(texts), -1)
+        return scores.reshape(rows.shape[0], -1)
 
     def words(self, texts: Sequence[Any]) -> Iterator[ReadWords | str]:
         """Yield the words of each text as the vectorizer splits it, with the columns of each.
@@ -168,6 +172,7 @@ class _ParsedPipeline:
         If removed words may change how others are read, yield a clause that says so.
         """
         rows = self._transform_together(texts)
+        values = None if rows is None else _column_values(rows)
         for number, text in enumerate(texts):
             parsed = self.reader.read(text)
             if not text.strip() or (parsed is not None and not parsed[0]):
@@ -176,20 +181,23 @@ class _ParsedPipeline:
                 yield "the vectorizer reads some words differently if other words are removed"
                 continue
             words, is_checked = parsed
-            (values,) = _column_values(self.rows([text])) if rows is None else (rows[number],)
-            yield self._collect_entries(words, values, is_checked=is_checked)
+            if values is None:
+                (text_values,) = _column_values(self.rows([text]))
+                yield self._collect_entries(words, text_values, is_checked=is_checked)
+            else:
+                entries = self._collect_entries(words, values[number], is_checked=is_checked)
+                yield entries._replace(row=TextRow(rows, number))
 
-    def _transform_together(self, texts: Sequence[Any]) -> list[dict[int, float]] | None:
-        """Return the values of each text by column; None if each text needs a call of its own."""
+    def _transform_together(self, texts: Sequence[Any]) -> Any:
+        """Return a matrix with a row for each text; None if each text needs a call of its own."""
         # A call costs as much as 25 news texts. Code of the user is still called for one text at a
         # time, so that the check of the outputs, which come from one call, can find a difference.
-        if len(texts) == 1 or not self.reader.is_known:
+        if not self.reader.is_known:
             return None
         try:
             # What is not a string raises its error later, when it is its turn.
-            return _column_values(
-                self.rows([text if isinstance(text, str) else "" for text in texts])
-            )
+            rows = self.rows([text if isinstance(text, str) else "" for text in texts])
+            return rows.tocsr()
         except Exception:  # the texts are transformed one by one, so that the error is about one
             return None
 

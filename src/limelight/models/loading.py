@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 from limelight.errors import InputError, MissingExtraError, suggest_keywords
 from limelight.files import parse_json, read_bounded_bytes
 from limelight.models.attention import AttentionClassifier, load_folder
-from limelight.models.functions import wrap_encoder, wrap_function, wrap_image_function
 from limelight.models.protocol import Model, check_model
 from limelight.text import Span, truncate_line
 
@@ -440,6 +439,9 @@ def wrap(
         options.pop("images", None)
     if hasattr(model, "capabilities"):
         return _reject_options(check_model(model), options)
+    # Imported here, because loading a folder does not need this module.
+    from limelight.models.functions import wrap_encoder, wrap_function, wrap_image_function
+
     if other is not None:
         return wrap_encoder(model, options)
     if getattr(model, "task", None) == "zero-shot-classification":
@@ -471,7 +473,6 @@ def wrap(
         )
     if images and callable(model):
         return wrap_image_function(model, options)
-    # Imported here, because loading a folder does not need these modules.
     from limelight.models.spans import wrap_spacy, wrap_span_function
 
     if callable(model) and hasattr(model, "pipe_labels"):  # a spaCy pipeline, or a similar one

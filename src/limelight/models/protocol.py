@@ -83,6 +83,10 @@ MEMBER_DEFAULTS: Mapping[str, Any] = {
     "exactness_is_checked": False,
 }
 
+# The log-odds of a probability of 0 or 1 are infinite, and so would be every mean with them.
+_MIN_PROBABILITY = 1e-12  # probabilities are clipped this far from 0 and 1
+MAX_LOG_ODDS = float(np.log1p(-_MIN_PROBABILITY) - np.log(_MIN_PROBABILITY))  # 27.6
+
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
 OutputGradient = Callable[[Float[np.ndarray, "n C"]], Float[np.ndarray, "n C"]]
 # ∂F/∂f as a function of f, or its values if F depends on more than f.
@@ -617,6 +621,14 @@ def adapt_model(
     for use, capability, advice in needs:
         require(model, capability, use, advice)
     return model
+
+
+def log_odds(probabilities: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
+    """Return log p − log(1 − p), with p clipped to 1e-12 and 1 − 1e-12."""
+    # log1p: 1 − p of a small p has lost the digits of p. The result is clipped because 1 − 1e-12
+    # is not a float: its rounding would make the two ends differ.
+    clipped = np.clip(probabilities, _MIN_PROBABILITY, 1 - _MIN_PROBABILITY)
+    return np.clip(np.log(clipped) - np.log1p(-clipped), -MAX_LOG_ODDS, MAX_LOG_ODDS)
 
 
 def class_probabilities(

@@ -9,8 +9,8 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, call_function, quote_text
-from limelight.models.functions import Function, log_odds, split_segments, wrap_function
-from limelight.models.protocol import NO_SPAN_ERROR, Property
+from limelight.models.functions import Function, split_segments, wrap_function
+from limelight.models.protocol import NO_SPAN_ERROR, Property, log_odds
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Features, ModelInput, Span, SpanQuery, truncate_line

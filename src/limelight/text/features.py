@@ -237,7 +237,7 @@ def build_features(
     elif not isinstance(spec, str):
         groups = _validate_groups(spec, len(strings))
     elif spec == "words":
-        groups = list(zip(sides, strings, strict=True)) if parts else list(strings)
+        groups = list(zip(sides, strings, strict=True) if parts else strings)
     if model_input.source is not None and kind in ("words", "positions"):
         groups = [group if model_input.is_word(i) else None for i, group in enumerate(groups)]
     if side is not None:

@@ -26,7 +26,6 @@ from limelight.files import (
     write_files_atomically,
 )
 from limelight.models.attention.classifier import AttentionClassifier
-from limelight.models.attention.patches import PatchClassifier
 from limelight.models.attention.weights import (
     ATTENTIONS,
     OPTIONS,
@@ -164,7 +163,11 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         classes = tuple(settings.pop("classes"))
         for name in ("position_base", "position_scale"):
             settings[name] = float(settings[name])
-        model_class = PatchClassifier if "patch_size" in options else AttentionClassifier
+        model_class: type[AttentionClassifier] = AttentionClassifier
+        if "patch_size" in options:
+            from limelight.models.attention.patches import PatchClassifier
+
+            model_class = PatchClassifier
         # The other entries of the configuration are the record of the training.
         return model_class(
             **{name: weights[name] for name in WEIGHTS},
