@@ -1,0 +1,361 @@
+"""Estimators of Shapley values at equal numbers of model calls, from limelight and other packages.
+
+export PYTHONPATH=benchmarks
+python reproduction/studies/shapley_baselines.py                   reads or computes the tables
+python reproduction/studies/shapley_baselines.py --packages FOLDER with packages from a folder
+python reproduction/studies/shapley_baselines.py --slow             ProxySPEX and SPEX
+
+The games are SST-2 sentences under MiniLM and under a small GPT-2, and SICK pairs under a model of
+their own. Each has 12 words. The outputs of all 4,096 masks of a text are computed once, so the
+values and the best order are exact. Calls are reads of this table. A method that exceeds its budget
+stops the program. `value_estimators.py` has the methods and their settings.
+
+* Error: |estimate − values| / |values| (Euclidean norm), the mean over the seeds of a text.
+* Share: the place of the order of the estimates between chance (0) and the best order (1), by the
+  deletion area. All sets give chance, and dynamic programming over all sets gives the best order.
+* Intervals: the studentized bootstrap over texts of `limelight.judging`.
+
+ProxySPEX and SPEX take 10 seconds and more for each estimate. `--slow` compares them with the
+default on the first twelve texts under MiniLM with one seed, as a family of its own.
+
+The rule, written before any result of this program. Every method is compared with limelight's
+default at the same number of calls on the same texts, by two paired differences: the logarithm of
+the error, and the share. For each model and each of the two, all methods and all numbers of calls
+are one family. Its simultaneous 95 % intervals (max-t) are those of `limelight.judging`. A method
+is better than the default at a number of calls if its interval lies on the better side of 0, and
+worse if it lies on the other side. Otherwise the two are not distinguished. limelight's default
+passes if no method is better in any cell, for the error and for the share.
+
+Before the comparison, every method that claims to converge must reach the exact values of a small
+game, with all masks or with 20,000 calls of orders. A method without that claim is listed with the
+error that it reaches. Values of permuted features are the negative control, and must fail.
+"""
+
+import hashlib
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from ceilings import least_sum
+from results import Measure, command_line, report
+from reviews import reviews
+from samplers import SHARED, column, units
+from value_estimators import ESTIMATORS, TabulatedGame, missing_packages, package_versions
+
+import limelight
+from limelight.explainers.batch import prepare_batch
+from limelight.explainers.target_game import TargetGame
+from limelight.judging.statistics import (
+    UNBOUNDED,
+    Bootstrap,
+    SimultaneousInterval,
+    bootstrap_means,
+    bootstrap_shares,
+)
+from limelight.shapes import Float
+from limelight.theory.enumeration import enumerate_masks, shapley_matrix
+
+WORDS, TEXTS, CALLS, SEEDS = 12, 24, (50, 100, 200, 400, 1000), 4
+SLOW_TEXTS = 12
+SLOW = ("proxyspex", "spex")  # seconds for each estimate
+REFERENCE = "default"
+ROUNDED = 1e-12  # of the values: an error of 0 has no logarithm
+MANY_CALLS, EXACT, CONVERGED = (
+    20_000,
+    1e-6,
+    0.05,
+)  # the last is for methods that sample with replacement
+LABELS = {"minilm": "MiniLM, SST-2", "gpt2": "GPT-2, SST-2", "nli": "MiniLM, SICK pairs"}
+Tables = Float[np.ndarray, "texts masks"]
+
+
+class Source(NamedTuple):
+    """A model with the texts that it explains."""
+
+    model: Any
+    texts: list[Any]
+
+
+def main() -> None:
+    """Compare all installed methods on all models."""
+    parser = command_line(__doc__ or "")
+    parser.add_argument("--packages", help="a folder of packages that are compared")
+    parser.add_argument(
+        "--tables", type=Path, default=Path(tempfile.gettempdir()) / "limelight-tables"
+    )
+    parser.add_argument("--tables-only", action="store_true", help="compute the tables and stop")
+    parser.add_argument("--slow", action="store_true", help="only ProxySPEX and SPEX")
+    arguments = parser.parse_args()
+    if arguments.packages:
+        sys.path.append(arguments.packages)
+    tables = load_tables(arguments.tables, smoke=arguments.smoke)
+    if arguments.tables_only:
+        for name, outputs in tables:
+            print(f"{name}: {outputs.shape}", flush=True)
+        return
+    missing = missing_packages()
+    names = [name for name, estimator in ESTIMATORS.items() if estimator.package not in missing]
+    is_slow = arguments.slow
+    names = [name for name in names if name == REFERENCE or (name in SLOW) == is_slow]
+    measures = list(convergence(names))
+    rows, counts = list[dict[str, Any]](), list[str]()
+    for source, outputs in tables:
+        outputs = outputs[:SLOW_TEXTS] if is_slow else outputs
+        cells = estimate_all(names, outputs, smoke=arguments.smoke)
+        rows += summarize(source, names, cells)
+        counts.append(f"{len(outputs)} texts of {LABELS.get(source, source)}")
+        if is_slow:
+            break
+    report(
+        "shapley_baselines_slow" if is_slow else "shapley_baselines",
+        [*measures, *list_measures(rows)],
+        arguments,
+        data=", ".join(counts),
+        labels={name: ESTIMATORS[name].label for name in names},
+        packages=package_versions(),
+        missing=missing,
+        cells=rows,
+    )
+
+
+def load_tables(folder: Path, *, smoke: bool) -> Iterator[tuple[str, Tables]]:
+    """Yield the outputs of all masks of every text, from stored tables if they exist."""
+    sources = smoke_sources() if smoke else transformer_sources()
+    for name, source in sources:
+        key = "\n".join([source.model.fingerprint, *map(repr, source.texts)])
+        digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+        path = folder / f"{name}-{digest}.npy"
+        if not path.exists():
+            rows = [tabulate_text(source.model, text) for text in source.texts]
+            if smoke:
+                yield name, np.stack(rows)
+                continue
+            folder.mkdir(parents=True, exist_ok=True)
+            np.save(path, np.stack(rows))
+        yield name, np.load(path)
+
+
+def tabulate_text(model: Any, text: Any) -> Float[np.ndarray, " n"]:
+    """Return the explained number of the predicted class for every mask."""
+    batch = prepare_batch(model, [text], target="predicted")
+    game, keep = TargetGame(batch, "auto"), enumerate_masks(len(batch.features[0]))
+    parts = np.array_split(keep, max(1, len(keep) // 256))
+    return np.concatenate([game(part)[:, 0] for part in parts])
+
+
+def smoke_sources() -> Iterator[tuple[str, Source]]:
+    """Yield short sentences under the shipped classifier."""
+    model = limelight.load()
+    words = " ".join(reviews(model, count=20).texts).split()
+    texts = (" ".join(words[i : i + 6]) for i in range(0, len(words), 6))
+    fitting = (text for text in texts if units(model, text) == 6)
+    yield "shipped", Source(model, list(islice(fitting, 12)))
+
+
+def transformer_sources() -> Iterator[tuple[str, Source]]:
+    """Yield three transformers, each with texts of twelve words."""
+    models = SHARED / "models"
+    sentences = column("sst2/dev.parquet", "text")
+    pairs = column("sick/test.parquet", "sentence_a", "sentence_b")
+    minilm = limelight.load(str(models / "minilm-imdb"))
+    yield "minilm", Source(minilm, select_texts(minilm, sentences))
+    gpt2 = limelight.load(
+        str(models / "gpt2-mini-imdb"),
+        template="{text} this film is",
+        labels={"negative": "bad", "positive": "good"},
+    )
+    yield "gpt2", Source(gpt2, select_texts(gpt2, sentences))
+    nli = limelight.load(str(models / "minilm-sick-nli"))
+    yield "nli", Source(nli, select_texts(nli, pairs))
+
+
+def select_texts(model: Any, texts: list[Any]) -> list[Any]:
+    """Return the first texts of twelve words."""
+    return list(islice((text for text in texts if units(model, text) == WORDS), TEXTS))
+
+
+class Judge:
+    """The exact values of a game, and the gain of an order over chance."""
+
+    def __init__(self, table: Float[np.ndarray, " n"]) -> None:
+        self.table, self.d = table, len(table).bit_length() - 1
+        removed = self.d - enumerate_masks(self.d).sum(axis=1)
+        self.truth = shapley_matrix(self.d).T @ table
+        means = [table[removed == k].mean() for k in range(1, self.d + 1)]
+        self.chance = table[-1] - float(np.mean(means))
+        self.room = table[-1] - least_sum(table, self.d) / self.d - self.chance
+
+    def error(self, values: Float[np.ndarray, " d"]) -> float:
+        """Return |estimate − values| / |values|."""
+        return float(np.linalg.norm(values - self.truth) / np.linalg.norm(self.truth))
+
+    def gain(self, values: Float[np.ndarray, " d"]) -> float:
+        """Return the deletion area of the order of the estimates, above chance."""
+        order = np.argsort(-values, kind="stable")
+        rows = len(self.table) - 1 - np.cumsum(1 << order)
+        return float(self.table[-1] - self.table[rows].mean() - self.chance)
+
+
+class Cells(NamedTuple):
+    """Errors and gains of every text, method and number of calls, NaN where a method cannot run."""
+
+    error: Float[np.ndarray, "texts methods sizes"]
+    gain: Float[np.ndarray, "texts methods sizes"]
+    room: Float[np.ndarray, " texts"]
+    used: Float[np.ndarray, "methods sizes"]
+    calls: tuple[int, ...]
+
+
+def estimate_all(names: list[str], tables: Tables, *, smoke: bool) -> Cells:
+    """Run every method on every text, with every number of calls and every seed."""
+    calls = (20, 40) if smoke else CALLS
+    error, gain, used = np.full((3, len(tables), len(names), len(calls)), np.nan)
+    room = np.zeros(len(tables))
+    for t, table in enumerate(tables.astype(float)):
+        judge = Judge(table)
+        room[t] = judge.room
+        for m, name in enumerate(names):
+            for c, budget in enumerate(calls):
+                rows = []
+                for seed in range(1 if smoke or name in SLOW else SEEDS):
+                    game = TabulatedGame(table, budget=budget)
+                    values = ESTIMATORS[name].estimate(game, budget, 1000 * t + seed)
+                    if values is not None:
+                        rows.append((judge.error(values), judge.gain(values), game.calls))
+                if rows:
+                    error[t, m, c], gain[t, m, c], used[t, m, c] = np.mean(rows, axis=0)
+        print(f"text {t + 1} of {len(tables)}", flush=True)
+    return Cells(error, gain, room, np.nanmean(used, axis=0), calls)
+
+
+def summarize(source: str, names: list[str], cells: Cells) -> Iterator[dict[str, Any]]:
+    """Yield a row for every method and number of calls: error, share, and their differences."""
+    columns = [(m, c) for m in range(len(names)) for c in range(len(cells.calls))]
+    columns = [(m, c) for m, c in columns if np.isfinite(cells.error[:, m, c]).all()]
+    methods, sizes = np.transpose(columns)
+    errors, gains = cells.error[:, methods, sizes], cells.gain[:, methods, sizes]
+    reference = names.index(REFERENCE)
+    rivals = [i for i, (m, _) in enumerate(columns) if m != reference]
+    base = [columns.index((reference, columns[i][1])) for i in rivals]
+    log_errors = np.log(np.maximum(errors, ROUNDED))
+    gaps = gains[:, rivals] - gains[:, base]
+    means = bootstrap_means(errors, seed=0, limits=(0.0, np.inf))
+    shares = bootstrap_shares(gains, cells.room, seed=0)
+    error_gaps = bootstrap_means(log_errors[:, rivals] - log_errors[:, base], seed=1)
+    share_gaps = bootstrap_shares(gaps, cells.room, seed=1, limits=UNBOUNDED)
+    error_intervals = error_gaps.simultaneous_intervals()
+    share_intervals = share_gaps.simultaneous_intervals()
+    for i, (m, c) in enumerate(columns):
+        row = {
+            "source": source,
+            "method": names[m],
+            "calls": cells.calls[c],
+            "used": round(float(cells.used[m, c]), 1),
+            "error": float(means.share[i]),
+            "error_median": float(np.median(errors[:, i])),
+            "error_interval": means.estimate(i)[1],
+            "share": float(shares.share[i]),
+            "share_interval": shares.estimate(i)[1],
+        }
+        if m != reference:
+            k = rivals.index(i)
+            row |= describe_difference("error", error_gaps, error_intervals, k)
+            row |= describe_difference("share", share_gaps, share_intervals, k)
+        yield row
+
+
+def describe_difference(
+    kind: str, gaps: Bootstrap, intervals: list[SimultaneousInterval | None], k: int
+) -> dict[str, Any]:
+    """Return a difference from limelight's default, its simultaneous interval and the verdict."""
+    simultaneous = intervals[k]
+    if simultaneous is None:  # too few texts differ
+        return {f"{kind}_difference": float(gaps.share[k]), f"{kind}_verdict": "not tested"}
+    low, high = simultaneous.interval
+    sign = 1 if kind == "share" else -1
+    verdict = "better" if sign * low > 0 and sign * high > 0 else "worse"
+    return {
+        f"{kind}_difference": float(gaps.share[k]),
+        f"{kind}_difference_interval": (low, high),
+        f"{kind}_p": simultaneous.p,
+        f"{kind}_verdict": verdict if low > 0 or high < 0 else "not distinguished",
+    }
+
+
+def list_measures(rows: list[dict[str, Any]]) -> Iterator[Measure]:
+    """Yield the error and the share of every cell, and the verdicts of every model."""
+    for row in rows:
+        label = LABELS.get(row["source"], row["source"])
+        what = f"{label}, {ESTIMATORS[row['method']].label}, {row['calls']:,} calls"
+        share = f"share {row['share']:.4f} {format_interval(row['share_interval'])}"
+        yield Measure(
+            id=f"{row['source']}_{row['method']}_{row['calls']}",
+            what=f"{what}: error of the values",
+            value=row["error"],
+            note=f"{format_interval(row['error_interval'])}, median {row['error_median']:.4f}; "
+            f"{share}; {row['used']:g} calls used",
+        )
+    for source in dict.fromkeys(row["source"] for row in rows):
+        label = LABELS.get(source, source)
+        compared = [row for row in rows if row["source"] == source and "error_verdict" in row]
+        for kind in ("error", "share"):
+            cells: dict[str, list[str]] = {}
+            for row in compared:
+                cell = f"{row['method']} {row['calls']}"
+                cells.setdefault(row[f"{kind}_verdict"], []).append(cell)
+            counts = [f"{verdict}: {', '.join(names)}" for verdict, names in sorted(cells.items())]
+            yield Measure(
+                id=f"{source}_{kind}_better",
+                what=f"{label}: cells of {len(compared)} in which a method has a better {kind} "
+                "than limelight's default",
+                value=len(cells.get("better", [])),
+                below=1,
+                note="; ".join(counts),
+            )
+            yield Measure(
+                id=f"{source}_{kind}_worse",
+                what=f"{label}: cells of {len(compared)} in which a method has a worse {kind} "
+                "than limelight's default",
+                value=len(cells.get("worse", [])),
+            )
+
+
+def format_interval(interval: tuple[float, float] | None) -> str:
+    """Return an interval in brackets."""
+    return "[no interval]" if interval is None else f"[{interval[0]:.4f}, {interval[1]:.4f}]"
+
+
+def convergence(names: list[str]) -> Iterator[Measure]:
+    """Yield the error of every method with all masks, or with very many calls, of a small game."""
+    d = 8
+    rng = np.random.default_rng(0)
+    keep = enumerate_masks(d)
+    table = np.tanh(keep @ rng.normal(size=d)) + 0.5 * keep[:, 0] * keep[:, 1] * keep[:, 2]
+    judge = Judge(table)
+    for name in names:
+        estimator = ESTIMATORS[name]
+        error = np.inf
+        for calls in (len(table), MANY_CALLS):
+            values = estimator.estimate(TabulatedGame(table), calls, 0)
+            if values is not None:
+                error = min(error, judge.error(values))
+            if error < EXACT:
+                break
+        yield Measure(
+            id=f"converges_{name}",
+            what=f"{estimator.label}: error with very many calls of a game of {d} features",
+            value=error,
+            below=CONVERGED if estimator.converges else None,
+            note=f"at {calls:,} calls",
+        )
+    rolled = judge.error(np.roll(judge.truth, 1))
+    what = "negative control: error of the exact values of other features"
+    yield Measure(id="converges_control", what=what, value=rolled, at_least=10 * CONVERGED)
+
+
+if __name__ == "__main__":
+    main()
