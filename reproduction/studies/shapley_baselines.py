@@ -6,7 +6,7 @@ python reproduction/studies/shapley_baselines.py --packages FOLDER with packages
 python reproduction/studies/shapley_baselines.py --slow             ProxySPEX and SPEX
 
 The games are SST-2 sentences under MiniLM and under a small GPT-2, and SICK pairs under a model of
-their own. Each has 12 words. The outputs of all 4,096 masks of a text are computed once, so the
+their own. Each has 10 words. The outputs of all 1,024 masks of a text are computed once, so the
 values and the best order are exact. Calls are reads of this table. A method that exceeds its budget
 stops the program. `value_estimators.py` has the methods and their settings.
 
@@ -16,7 +16,7 @@ stops the program. `value_estimators.py` has the methods and their settings.
 * Intervals: the studentized bootstrap over texts of `limelight.judging`.
 
 ProxySPEX and SPEX take 10 seconds and more for each estimate. `--slow` compares them with the
-default on the first twelve texts under MiniLM with one seed, as a family of its own.
+default on the first ten texts under MiniLM with one seed, as a family of its own.
 
 The rule, written before any result of this program. Every method is compared with limelight's
 default at the same number of calls on the same texts, by two paired differences: the logarithm of
@@ -32,6 +32,7 @@ error that it reaches. Values of permuted features are the negative control, and
 """
 
 import hashlib
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -59,8 +60,9 @@ from limelight.judging.statistics import (
 from limelight.shapes import Float
 from limelight.theory.enumeration import enumerate_masks, shapley_matrix
 
-WORDS, TEXTS, CALLS, SEEDS = 12, 24, (50, 100, 200, 400, 1000), 4
-SLOW_TEXTS = 12
+WORDS, CALLS, SEEDS = 10, (30, 50, 100, 200, 400), 4
+TEXTS, OTHER_TEXTS, SLOW_TEXTS = 24, 16, 10  # of MiniLM, of the other models, of `--slow`
+SLOW_CALLS = (100, 200, 400)
 SLOW = ("proxyspex", "spex")  # seconds for each estimate
 REFERENCE = "default"
 ROUNDED = 1e-12  # of the values: an error of 0 has no logarithm
@@ -105,7 +107,8 @@ def main() -> None:
     rows, counts = list[dict[str, Any]](), list[str]()
     for source, outputs in tables:
         outputs = outputs[:SLOW_TEXTS] if is_slow else outputs
-        cells = estimate_all(names, outputs, smoke=arguments.smoke)
+        calls = (20, 40) if arguments.smoke else SLOW_CALLS if is_slow else CALLS
+        cells = estimate_all(names, outputs, calls, smoke=arguments.smoke)
         rows += summarize(source, names, cells)
         counts.append(f"{len(outputs)} texts of {LABELS.get(source, source)}")
         if is_slow:
@@ -126,17 +129,22 @@ def load_tables(folder: Path, *, smoke: bool) -> Iterator[tuple[str, Tables]]:
     """Yield the outputs of all masks of every text, from stored tables if they exist."""
     sources = smoke_sources() if smoke else transformer_sources()
     for name, source in sources:
-        key = "\n".join([source.model.fingerprint, *map(repr, source.texts)])
-        digest = hashlib.sha256(key.encode()).hexdigest()[:16]
-        path = folder / f"{name}-{digest}.npy"
-        if not path.exists():
-            rows = [tabulate_text(source.model, text) for text in source.texts]
-            if smoke:
-                yield name, np.stack(rows)
-                continue
-            folder.mkdir(parents=True, exist_ok=True)
-            np.save(path, np.stack(rows))
-        yield name, np.load(path)
+        cache = None if smoke else folder / f"{name}-{source.model.fingerprint[:16]}"
+        yield name, np.stack([load_table(cache, source.model, text) for text in source.texts])
+
+
+def load_table(cache: Path | None, model: Any, text: Any) -> Float[np.ndarray, " n"]:
+    """Return the outputs of all masks of a text, which are stored in a folder."""
+    if cache is None:
+        return tabulate_text(model, text)
+    path = cache / f"{hashlib.sha256(repr(text).encode()).hexdigest()[:16]}.npy"
+    if not path.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        table = tabulate_text(model, text)
+        unfinished = path.with_suffix(f".{os.getpid()}.npy")
+        np.save(unfinished, table)
+        unfinished.replace(path)  # another process must not read a part of a file
+    return np.asarray(np.load(path))
 
 
 def tabulate_text(model: Any, text: Any) -> Float[np.ndarray, " n"]:
@@ -157,25 +165,25 @@ def smoke_sources() -> Iterator[tuple[str, Source]]:
 
 
 def transformer_sources() -> Iterator[tuple[str, Source]]:
-    """Yield three transformers, each with texts of twelve words."""
+    """Yield three transformers, each with texts of ten words."""
     models = SHARED / "models"
     sentences = column("sst2/dev.parquet", "text")
     pairs = column("sick/test.parquet", "sentence_a", "sentence_b")
     minilm = limelight.load(str(models / "minilm-imdb"))
-    yield "minilm", Source(minilm, select_texts(minilm, sentences))
+    yield "minilm", Source(minilm, select_texts(minilm, sentences, TEXTS))
     gpt2 = limelight.load(
         str(models / "gpt2-mini-imdb"),
         template="{text} this film is",
         labels={"negative": "bad", "positive": "good"},
     )
-    yield "gpt2", Source(gpt2, select_texts(gpt2, sentences))
+    yield "gpt2", Source(gpt2, select_texts(gpt2, sentences, OTHER_TEXTS))
     nli = limelight.load(str(models / "minilm-sick-nli"))
-    yield "nli", Source(nli, select_texts(nli, pairs))
+    yield "nli", Source(nli, select_texts(nli, pairs, OTHER_TEXTS))
 
 
-def select_texts(model: Any, texts: list[Any]) -> list[Any]:
-    """Return the first texts of twelve words."""
-    return list(islice((text for text in texts if units(model, text) == WORDS), TEXTS))
+def select_texts(model: Any, texts: list[Any], count: int) -> list[Any]:
+    """Return the first texts of ten words."""
+    return list(islice((text for text in texts if units(model, text) == WORDS), count))
 
 
 class Judge:
@@ -210,9 +218,8 @@ class Cells(NamedTuple):
     calls: tuple[int, ...]
 
 
-def estimate_all(names: list[str], tables: Tables, *, smoke: bool) -> Cells:
+def estimate_all(names: list[str], tables: Tables, calls: tuple[int, ...], *, smoke: bool) -> Cells:
     """Run every method on every text, with every number of calls and every seed."""
-    calls = (20, 40) if smoke else CALLS
     error, gain, used = np.full((3, len(tables), len(names), len(calls)), np.nan)
     room = np.zeros(len(tables))
     for t, table in enumerate(tables.astype(float)):
