@@ -280,13 +280,19 @@ def list_games(
         yield f"{name}_long", (f"reviews, {label}", extract_games(model, texts, long_count))
     for heads in HEADS:
         noun = "head" if heads == 1 else "heads"
-        rng = np.random.default_rng(heads)
-        sizes = [int(rng.integers(SHORTEST, LONGEST + 1)) for _ in range(short_count)]
-        short_random = (draw_game(rng, heads, d) for d in sizes)
-        yield f"random_{heads}_short", (f"random games, {heads} {noun}", short_random)
-        long_random = (draw_game(rng, heads, LONG_WORDS) for _ in range(long_count))
+        short_games = draw_games(heads, short_count)
+        yield f"random_{heads}_short", (f"random games, {heads} {noun}", short_games)
+        long_games = draw_games(heads, long_count, words=LONG_WORDS)
         label = f"random games of {LONG_WORDS} words, {heads} {noun}"
-        yield f"random_{heads}_long", (label, long_random)
+        yield f"random_{heads}_long", (label, long_games)
+
+
+def draw_games(heads: int, count: int, *, words: int | None = None) -> Iterator[RatioGame]:
+    """Yield games whose heads are independent of each other, of few words or of a given number."""
+    rng = np.random.default_rng([heads, words or 0])
+    for _ in range(count):
+        d = words or int(rng.integers(SHORTEST, LONGEST + 1))
+        yield draw_game(rng, heads, d)
 
 
 def extract_games(model: Any, texts: Any, count: int) -> Iterator[RatioGame]:
