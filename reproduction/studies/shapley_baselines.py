@@ -45,7 +45,13 @@ from ceilings import least_sum
 from results import Measure, command_line, report
 from reviews import reviews
 from samplers import SHARED, column, units
-from value_estimators import ESTIMATORS, TabulatedGame, missing_packages, package_versions
+from value_estimators import (
+    ESTIMATORS,
+    NOT_INSTALLABLE,
+    TabulatedGame,
+    missing_packages,
+    package_versions,
+)
 
 import limelight
 from limelight.explainers.batch import prepare_batch
@@ -120,7 +126,7 @@ def main() -> None:
         data=", ".join(counts),
         labels={name: ESTIMATORS[name].label for name in names},
         packages=package_versions(),
-        missing=missing,
+        missing=missing | NOT_INSTALLABLE,
         cells=rows,
     )
 
