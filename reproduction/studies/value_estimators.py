@@ -10,9 +10,9 @@ Each estimator has the settings that its authors recommend for values of all fea
 * captum: `KernelShap` and `ShapleyValueSampling`.
 * interpreto: the masks and the regression of its `KernelShap`.
 
-A package is imported only by its own estimators. The `leverageshap` of the authors of Leverage SHAP
-is not on PyPI. shapiq 1.8 declares Python 3.12. Its source also runs with Python 3.11, if `override`
-comes from `typing_extensions` and its two `type` statements are plain assignments.
+A package is imported only by its own estimators. The package `leverageshap` of the authors is not
+on PyPI. shapiq 1.8 declares Python 3.12. Its source also runs with Python 3.11, if `override` comes
+from `typing_extensions` and its two `type` statements are plain assignments.
 """
 
 import contextlib
