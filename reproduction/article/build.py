@@ -338,6 +338,7 @@ BASELINES = {
     "shap_kernel": ("#cc79a7", "v"),
     "captum_kernel": ("#d55e00", "s"),
     "interpreto": ("#d55e00", "D"),
+    "regression": ("#004c7f", "^"),
     "default": ("#0072b2", "o"),
 }
 
