@@ -139,9 +139,9 @@ def compare(game: RatioGame, runs: int, *, seed: int) -> Row:
         "lime": [top_words(fit(draw(game, FIRST, rng))) for _ in range(runs)],
         "control": [top_words(fit(draw(game, CONTROL, rng))) for _ in range(runs)],
     }
-    everything = draw_all(game)
-    path_limit, _, _ = select_words(everything)
-    _, active, _ = lars_path(*center(everything), method="lasso")
+    full_sample = draw_all(game)
+    path_limit, _, _ = select_words(full_sample)
+    _, active, _ = lars_path(*center(full_sample), method="lasso")
     limits = dict.fromkeys(words, top_words(limit)) | {"slime": path_limit}
     sets = {name: [frozenset(selected) for selected in runs] for name, runs in words.items()}
     return Row(
@@ -236,11 +236,11 @@ def select_words(sample: Sample) -> tuple[Words, bool, float]:
         inactive = np.array([j for j in range(d) if j not in active])
         residual = y - x @ path[:, step]
         covariance = x[:, inactive].T @ residual / n
-        first, *others = np.argsort(-np.abs(covariance), kind="stable").tolist()
-        if others:
-            signs = np.sign(covariance[[first, others[0]]])
-            products = x[:, inactive[[first, others[0]]]] * residual[:, None] * signs
-            difference = float(np.abs(covariance[first]) - np.abs(covariance[others[0]]))
+        first, *runners_up = np.argsort(-np.abs(covariance), kind="stable").tolist()
+        if runners_up:
+            signs = np.sign(covariance[[first, runners_up[0]]])
+            products = x[:, inactive[[first, runners_up[0]]]] * residual[:, None] * signs
+            difference = float(np.abs(covariance[first]) - np.abs(covariance[runners_up[0]]))
             # The factor of 2 is for two samples that must agree.
             error = np.sqrt(2 * np.var(products[:, 0] - products[:, 1], ddof=1) / n)
             threshold = norm.ppf(1 - LEVEL) * error
