@@ -362,6 +362,10 @@ def baselines() -> Any:
             axes.set_xscale("log")
             if kind == "error":
                 axes.set_yscale("log")
+            ends = [end for cell in cells for end in cell[f"{kind}_interval"]]
+            margin = 0.05 * (max(ends) - min(ends))
+            low = 0.9 * min(ends) if kind == "error" else min(ends) - margin
+            axes.set_ylim(low, max(ends) + margin)
             ticks = sorted({cell["calls"] for cell in cells})
             axes.set_xticks(ticks, [str(calls) for calls in ticks])
             axes.minorticks_off()
