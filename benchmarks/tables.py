@@ -56,6 +56,7 @@ ORDER = (
     "samplers_cuda",
     "samplers_few",
     "shapley_baselines",
+    "shapley_baselines_long",
     "shapley_baselines_slow",
     "answers",
     "answers_rivals",

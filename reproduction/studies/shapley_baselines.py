@@ -4,6 +4,7 @@ export PYTHONPATH=benchmarks
 python reproduction/studies/shapley_baselines.py                   reads or computes the tables
 python reproduction/studies/shapley_baselines.py --packages FOLDER with packages from a folder
 python reproduction/studies/shapley_baselines.py --slow             ProxySPEX and SPEX
+python reproduction/studies/shapley_baselines.py --long             texts of 40 words
 
 The games are SST-2 sentences under MiniLM and under a small GPT-2, and SICK pairs under a model of
 their own. Each has 10 words. The outputs of all 1,024 masks of a text are computed once, so the
@@ -17,6 +18,10 @@ stops the program. `value_estimators.py` has the methods and their settings.
 
 ProxySPEX and SPEX take 10 seconds and more for each estimate. `--slow` compares them with the
 default on the first ten texts under MiniLM with one seed, as a family of its own.
+
+`--long` takes the first 40 words of reviews under the shipped classifier and under the paper's
+recipe. These have one layer. So their values and chance are computed exactly, although the masks
+are too many. There the share is relative to the best order of a beam search of width 5.
 
 The rule, written before any result of this program. Every method is compared with limelight's
 default at the same number of calls on the same texts, by two paired differences: the logarithm of
@@ -35,19 +40,22 @@ import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from beam_search_ceilings import search_by_beam
 from ceilings import least_sum
 from results import Measure, command_line, report
 from reviews import reviews
-from samplers import SHARED, column, units
+from samplers import SHARED, column, first_words, units
 from value_estimators import (
     ESTIMATORS,
     NOT_INSTALLABLE,
+    CountedGame,
+    Outputs,
     TabulatedGame,
     missing_packages,
     package_versions,
@@ -63,12 +71,17 @@ from limelight.judging.statistics import (
     bootstrap_means,
     bootstrap_shares,
 )
-from limelight.shapes import Float
+from limelight.shapes import Bool, Float
 from limelight.theory.enumeration import enumerate_masks, shapley_matrix
+from limelight.theory.faithfulness import random_removal_mean
+from limelight.theory.ratio_game import RatioGame, extract_document, value
+from limelight.theory.shapley import shapley
+from limelight_reproduction.collapsed_folder import load_collapsed
+from limelight_reproduction.setting import BUNDLED_MODEL
 
 WORDS, CALLS, SEEDS = 10, (30, 50, 100, 200, 400), 4
 TEXTS, OTHER_TEXTS, SLOW_TEXTS = 24, 16, 10  # of MiniLM, of the other models, of `--slow`
-SLOW_CALLS = (100, 200, 400)
+SLOW_CALLS, SMOKE_CALLS = (100, 200, 400), (20, 40)
 SLOW = ("proxyspex", "spex")  # seconds for each estimate
 REFERENCE = "default"
 ROUNDED = 1e-12  # of the values: an error of 0 has no logarithm
@@ -77,7 +90,9 @@ MANY_CALLS, EXACT, CONVERGED = (
     1e-6,
     0.05,
 )  # the last is for methods that sample with replacement
+LONG_WORDS, LONG_TEXTS, LONG_CALLS, LONG_SEEDS = 40, 16, (100, 200, 400, 800, 1600), 2
 LABELS = {"minilm": "MiniLM, SST-2", "gpt2": "GPT-2, SST-2", "nli": "MiniLM, SICK pairs"}
+LABELS |= {"shipped_long": "shipped model, reviews", "paper_long": "paper's recipe, reviews"}
 Tables = Float[np.ndarray, "texts masks"]
 
 
@@ -96,6 +111,7 @@ def main() -> None:
         "--tables", type=Path, default=Path(tempfile.gettempdir()) / "limelight-tables"
     )
     parser.add_argument("--tables-only", action="store_true", help="compute the tables and stop")
+    parser.add_argument("--long", action="store_true", help="texts of 40 words")
     parser.add_argument("--slow", action="store_true", help="only ProxySPEX and SPEX")
     arguments = parser.parse_args()
     if arguments.packages:
@@ -111,16 +127,22 @@ def main() -> None:
     names = [name for name in names if name == REFERENCE or (name in SLOW) == is_slow]
     measures = list(convergence(names))
     rows, counts = list[dict[str, Any]](), list[str]()
-    for source, outputs in tables:
-        outputs = outputs[:SLOW_TEXTS] if is_slow else outputs
-        calls = (20, 40) if arguments.smoke else SLOW_CALLS if is_slow else CALLS
-        cells = estimate_all(names, outputs, calls, smoke=arguments.smoke)
-        rows += summarize(source, names, cells)
-        counts.append(f"{len(outputs)} texts of {LABELS.get(source, source)}")
-        if is_slow:
-            break
+    if arguments.long:
+        result, calls, seeds = "shapley_baselines_long", LONG_CALLS, LONG_SEEDS
+        sources = long_games(2 if arguments.smoke else LONG_TEXTS)
+    else:
+        result, calls, seeds = "shapley_baselines", CALLS, SEEDS
+        sources = ((name, [*map(judge_table, outputs.astype(float))]) for name, outputs in tables)
+    if is_slow:
+        result, calls = "shapley_baselines_slow", SLOW_CALLS
+        sources = ((name, judges[:SLOW_TEXTS]) for name, judges in islice(sources, 1))
+    if arguments.smoke:
+        calls, seeds = calls[:1] if arguments.long else SMOKE_CALLS, 1
+    for source, judges in sources:
+        rows += summarize(source, names, estimate_all(names, judges, calls, seeds))
+        counts.append(f"{len(judges)} texts of {LABELS.get(source, source)}")
     report(
-        "shapley_baselines_slow" if is_slow else "shapley_baselines",
+        result,
         [*measures, *list_measures(rows)],
         arguments,
         data=", ".join(counts),
@@ -192,16 +214,18 @@ def select_texts(model: Any, texts: list[Any], count: int) -> list[Any]:
     return list(islice((text for text in texts if units(model, text) == WORDS), count))
 
 
-class Judge:
-    """The exact values of a game, and the gain of an order over chance."""
+class Judge(NamedTuple):
+    """A game with its exact values, and the deletion areas that its orders are judged by."""
 
-    def __init__(self, table: Float[np.ndarray, " n"]) -> None:
-        self.table, self.d = table, len(table).bit_length() - 1
-        removed = self.d - enumerate_masks(self.d).sum(axis=1)
-        self.truth = shapley_matrix(self.d).T @ table
-        means = [table[removed == k].mean() for k in range(1, self.d + 1)]
-        self.chance = table[-1] - float(np.mean(means))
-        self.room = table[-1] - least_sum(table, self.d) / self.d - self.chance
+    outputs: Outputs
+    truth: Float[np.ndarray, " d"]
+    chance: float
+    best: float
+
+    @property
+    def room(self) -> float:
+        """The distance from chance to the best order."""
+        return self.best - self.chance
 
     def error(self, values: Float[np.ndarray, " d"]) -> float:
         """Return |estimate − values| / |values|."""
@@ -209,9 +233,49 @@ class Judge:
 
     def gain(self, values: Float[np.ndarray, " d"]) -> float:
         """Return the deletion area of the order of the estimates, above chance."""
-        order = np.argsort(-values, kind="stable")
-        rows = len(self.table) - 1 - np.cumsum(1 << order)
-        return float(self.table[-1] - self.table[rows].mean() - self.chance)
+        rank = np.argsort(np.argsort(-values, kind="stable"))
+        curve = self.outputs(rank >= np.arange(len(values) + 1)[:, None])
+        return float(curve[0] - curve[1:].mean() - self.chance)
+
+
+def judge_table(table: Float[np.ndarray, " n"]) -> Judge:
+    """Return the judge of a game whose outputs for all masks are known."""
+    game = TabulatedGame(table)
+    removed = game.d - enumerate_masks(game.d).sum(axis=1)
+    means = [table[removed == k].mean() for k in range(1, game.d + 1)]
+    return Judge(
+        outputs=game.outputs,
+        truth=shapley_matrix(game.d).T @ table,
+        chance=table[-1] - float(np.mean(means)),
+        best=table[-1] - least_sum(table, game.d) / game.d,
+    )
+
+
+def judge_ratio_game(game: RatioGame) -> Judge:
+    """Return the judge of a ratio game. Its best order is that of a beam search."""
+
+    def outputs(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+        return np.asarray(value(game, keep)[0])
+
+    full = float(outputs(np.ones((1, game.d), bool))[0])
+    return Judge(
+        outputs=outputs,
+        truth=np.asarray(shapley(game, tolerance=1e-9).scores)[0],
+        chance=full - float(random_removal_mean(game).value),
+        best=search_by_beam(outputs, game.d, 5)[0],
+    )
+
+
+def long_games(count: int) -> Iterator[tuple[str, list[Judge]]]:
+    """Yield the first words of reviews under two classifiers of one layer."""
+    shipped = limelight.load()
+    texts = [text for text in reviews(shipped).texts if units(shipped, text) > LONG_WORDS]
+    for name, model in (("shipped_long", shipped), ("paper_long", load_collapsed(BUNDLED_MODEL))):
+        judges = []
+        for text in texts[:count]:
+            batch = prepare_batch(model, [first_words(model, text, LONG_WORDS)], target="predicted")
+            judges.append(judge_ratio_game(extract_document(batch.ratio_game, 0)))
+        yield name, judges
 
 
 class Cells(NamedTuple):
@@ -224,24 +288,25 @@ class Cells(NamedTuple):
     calls: tuple[int, ...]
 
 
-def estimate_all(names: list[str], tables: Tables, calls: tuple[int, ...], *, smoke: bool) -> Cells:
+def estimate_all(
+    names: list[str], judges: Sequence[Judge], calls: tuple[int, ...], seeds: int
+) -> Cells:
     """Run every method on every text, with every number of calls and every seed."""
-    error, gain, used = np.full((3, len(tables), len(names), len(calls)), np.nan)
-    room = np.zeros(len(tables))
-    for t, table in enumerate(tables.astype(float)):
-        judge = Judge(table)
+    error, gain, used = np.full((3, len(judges), len(names), len(calls)), np.nan)
+    room = np.zeros(len(judges))
+    for t, judge in enumerate(judges):
         room[t] = judge.room
         for m, name in enumerate(names):
             for c, budget in enumerate(calls):
                 rows = []
-                for seed in range(1 if smoke or name in SLOW else SEEDS):
-                    game = TabulatedGame(table, budget=budget)
+                for seed in range(1 if name in SLOW else seeds):
+                    game = CountedGame(judge.outputs, len(judge.truth), budget=budget)
                     values = ESTIMATORS[name].estimate(game, budget, 1000 * t + seed)
                     if values is not None:
                         rows.append((judge.error(values), judge.gain(values), game.calls))
                 if rows:
                     error[t, m, c], gain[t, m, c], used[t, m, c] = np.mean(rows, axis=0)
-        print(f"text {t + 1} of {len(tables)}", flush=True)
+        print(f"text {t + 1} of {len(judges)}", flush=True)
     return Cells(error, gain, room, np.nanmean(used, axis=0), calls)
 
 
@@ -348,7 +413,7 @@ def convergence(names: list[str]) -> Iterator[Measure]:
     rng = np.random.default_rng(0)
     keep = enumerate_masks(d)
     table = np.tanh(keep @ rng.normal(size=d)) + 0.5 * keep[:, 0] * keep[:, 1] * keep[:, 2]
-    judge = Judge(table)
+    judge = judge_table(table)
     for name in names:
         estimator = ESTIMATORS[name]
         error = np.inf

@@ -33,6 +33,7 @@ from limelight.shapes import Bool, Float
 
 Values = Float[np.ndarray, " d"]
 Masks = Bool[np.ndarray, "n d"]
+Outputs = Callable[[Masks], Float[np.ndarray, " n"]]
 # Without LightGBM these classes use another tree, or raise an error.
 _REQUIRED = {"ProxySPEX": "lightgbm", "OddSHAP": "lightgbm", "SPEX": "sparse_transform"}
 
@@ -41,26 +42,30 @@ class OverBudgetError(Exception):
     """An estimator calls the game more often than its budget allows."""
 
 
-class TabulatedGame:
-    """A game with stored outputs of all masks. It counts its calls and enforces a budget.
+class CountedGame:
+    """A function of masks that counts its calls and enforces a budget."""
 
-    Row s of the table belongs to the features in the bits of s.
-    """
-
-    def __init__(self, table: Float[np.ndarray, " n"], *, budget: int | None = None) -> None:
-        self.table, self.budget, self.calls = table, budget, 0
-        self.d = len(table).bit_length() - 1
+    def __init__(self, outputs: Outputs, d: int, *, budget: int | None = None) -> None:
+        self.outputs, self.d, self.budget, self.calls = outputs, d, budget, 0
 
     def __call__(self, keep: Masks) -> Float[np.ndarray, " n"]:
         """Return the outputs for masks."""
-        rows = np.asarray(keep, bool).reshape(-1, self.d) @ (1 << np.arange(self.d))
-        self.calls += len(rows)
+        masks = np.asarray(keep, bool).reshape(-1, self.d)
+        self.calls += len(masks)
         if self.budget is not None and self.calls > self.budget:
             raise OverBudgetError(f"{self.calls} calls exceed the budget of {self.budget}.")
-        return self.table[rows]
+        return self.outputs(masks)
 
 
-Estimate = Callable[[TabulatedGame, int, int], Values | None]
+class TabulatedGame(CountedGame):
+    """A game with stored outputs of all masks. Row s belongs to the features in the bits of s."""
+
+    def __init__(self, table: Float[np.ndarray, " n"], *, budget: int | None = None) -> None:
+        d = len(table).bit_length() - 1
+        super().__init__(lambda keep: table[keep @ (1 << np.arange(d))], d, budget=budget)
+
+
+Estimate = Callable[[CountedGame, int, int], Values | None]
 
 
 class Estimator(NamedTuple):
@@ -119,7 +124,7 @@ def package_versions() -> dict[str, str]:
 def estimate_with_limelight(sampler: str) -> Estimate:
     """Return `explain` with a budget, on a model that reads the names of the features."""
 
-    def estimate(game: TabulatedGame, calls: int, seed: int) -> Values | None:
+    def estimate(game: CountedGame, calls: int, seed: int) -> Values | None:
         names = [f"w{j:02}" for j in range(game.d)]
         number = {name: j for j, name in enumerate(names)}
 
@@ -145,7 +150,7 @@ def estimate_with_limelight(sampler: str) -> Estimate:
 def estimate_with_shapiq(name: str, **options: Any) -> Estimate:
     """Return an approximator of shapiq."""
 
-    def estimate(game: TabulatedGame, calls: int, seed: int) -> Values | None:
+    def estimate(game: CountedGame, calls: int, seed: int) -> Values | None:
         import shapiq
 
         approximator = getattr(shapiq, name)(n=game.d, random_state=seed, **options)
@@ -164,7 +169,7 @@ def estimate_with_shapiq(name: str, **options: Any) -> Estimate:
     return estimate
 
 
-def estimate_with_shap_kernel(game: TabulatedGame, calls: int, seed: int) -> Values | None:
+def estimate_with_shap_kernel(game: CountedGame, calls: int, seed: int) -> Values | None:
     """Return the values of shap's `KernelExplainer` without a selection of features."""
     import shap
 
@@ -178,7 +183,7 @@ def estimate_with_shap_kernel(game: TabulatedGame, calls: int, seed: int) -> Val
     return np.asarray(values)[0]
 
 
-def estimate_with_shap_orders(game: TabulatedGame, calls: int, seed: int) -> Values | None:
+def estimate_with_shap_orders(game: CountedGame, calls: int, seed: int) -> Values | None:
     """Return the values of shap's `PermutationExplainer`: pairs of orders."""
     import shap
 
@@ -190,14 +195,14 @@ def estimate_with_shap_orders(game: TabulatedGame, calls: int, seed: int) -> Val
     return np.asarray(explanation.values)[0]
 
 
-def _torch_function(game: TabulatedGame) -> Callable[[Any], Any]:
+def _torch_function(game: CountedGame) -> Callable[[Any], Any]:
     """Return a game as a function of tensors."""
     import torch
 
     return lambda rows: torch.from_numpy(game(rows.numpy() > 0.5))
 
 
-def estimate_with_captum_kernel(game: TabulatedGame, calls: int, seed: int) -> Values | None:
+def estimate_with_captum_kernel(game: CountedGame, calls: int, seed: int) -> Values | None:
     """Return the values of captum's `KernelShap`."""
     import torch
     from captum.attr import KernelShap
@@ -210,7 +215,7 @@ def estimate_with_captum_kernel(game: TabulatedGame, calls: int, seed: int) -> V
     return np.asarray(values.numpy()[0], float)
 
 
-def estimate_with_captum_orders(game: TabulatedGame, calls: int, seed: int) -> Values | None:
+def estimate_with_captum_orders(game: CountedGame, calls: int, seed: int) -> Values | None:
     """Return the values of captum's `ShapleyValueSampling`: single orders."""
     import torch
     from captum.attr import ShapleyValueSampling
@@ -227,7 +232,7 @@ def estimate_with_captum_orders(game: TabulatedGame, calls: int, seed: int) -> V
     return np.asarray(values.numpy()[0], float)
 
 
-def estimate_with_interpreto(game: TabulatedGame, calls: int, seed: int) -> Values | None:
+def estimate_with_interpreto(game: CountedGame, calls: int, seed: int) -> Values | None:
     """Return the values of interpreto's `KernelShap`: its masks, then its regression."""
     import torch
     from interpreto.attributions.aggregations.linear_regression_aggregation import (
