@@ -242,8 +242,11 @@ def estimate_with_interpreto(game: CountedGame, calls: int, seed: int) -> Values
     from interpreto.attributions.perturbations.shap_perturbation import ShapTokenPerturbator
 
     torch.manual_seed(seed)
-    perturbator = ShapTokenPerturbator(n_perturbations=min(calls, 2**game.d))
-    is_removed = perturbator.get_mask(game.d)
+    # The package draws at most 2^d masks at a time. More calls are several draws.
+    most = 2**game.d
+    sizes = [most] * (calls // most) + [calls % most] * (calls % most > 0)
+    draws = [ShapTokenPerturbator(n_perturbations=size).get_mask(game.d) for size in sizes]
+    is_removed = torch.cat(draws)
     outputs = torch.from_numpy(game(is_removed.numpy() < 0.5)).float()[:, None]
     aggregator = LinearRegressionAggregator(distance_function=None, similarity_kernel=Kernels.ONES)
     return np.asarray(aggregator.aggregate(outputs, is_removed)[0].numpy(), float)
