@@ -41,7 +41,7 @@ def main() -> None:
     """Measure every part, or run one of them in this process."""
     parser = command_line(__doc__ or "")
     parser.add_argument("--model", required=True, help="a Hugging Face folder")
-    parser.add_argument("--data", type=Path, required=True, help=".jsonl.gz with reviews")
+    parser.add_argument("--data", type=Path, help=".jsonl.gz with reviews")
     parser.add_argument("--base", type=Path, help="the folder src of an earlier version")
     parser.add_argument("--base-name", help="its commit, if the folder is no worktree")
     parser.add_argument("--learned", type=Path, help="a method that was learned for the model")
@@ -65,7 +65,11 @@ def compare(arguments: Namespace, part: str) -> Iterator[Measure]:
     """Run a part in turn with both versions, and yield the best numbers of each."""
     sources = {"now": None, **({} if arguments.base is None else {"before": arguments.base})}
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in sources}
-    options = [f"--{name}={getattr(arguments, name)}" for name in ("model", "data", "learned")]
+    options = [
+        f"--{name}={value}"
+        for name in ("model", "data", "learned")
+        if (value := getattr(arguments, name)) is not None
+    ]
     for _ in range(1 if arguments.smoke else arguments.rounds):
         for name, source in sources.items():
             numbers = in_process(
@@ -86,7 +90,12 @@ def compare(arguments: Namespace, part: str) -> Iterator[Measure]:
 
 
 def read(arguments: Namespace, count: int) -> list[str]:
-    """Return the first reviews of the data."""
+    """Return the first reviews of the data, by default those of IMDB in its Parquet file."""
+    if arguments.data is None:
+        import limelight
+        from reviews import reviews
+
+        return list(reviews(limelight.load(), count=count).texts)
     with gzip.open(arguments.data, "rt", encoding="utf-8") as lines:
         return [json.loads(line)["text"] for line in islice(lines, count)]
 
@@ -115,9 +124,9 @@ def measure_sampled(arguments: Namespace) -> dict[str, float]:
 
     model = limelight.load(arguments.model)
     samples = 200 if arguments.smoke else SAMPLES
-    texts = [t for t in read(arguments, 400) if 90 < len(t.split()) < 200][
-        : 1 if arguments.smoke else 10
-    ]
+    texts = [text for text in read(arguments, 400) if 90 < len(text.split()) < 200][:10]
+    if arguments.smoke:
+        texts = [" ".join(text.split()[:12]) for text in texts[:1]]
     rows = [masked(model, text, samples) for text in texts]
     bare_model(model, rows[:1])  # what is made at the first use
     bare = max(rate(partial(bare_model, model, rows)) for _ in range(3))

@@ -12,6 +12,7 @@ __all__ = [
     "measured_with",
     "read_result",
     "report",
+    "stored_arguments",
     "stored_measures",
     "versions",
     "write_result",
@@ -110,7 +111,7 @@ def report(
     """
     found = {
         "benchmark": name,
-        "command": " ".join(["python", *sys.argv]),
+        "command": " ".join(["python", *stored_arguments(sys.argv)]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "smoke": arguments.smoke,
         "stamp": STAMP,
@@ -124,6 +125,19 @@ def report(
     output = arguments.output or (None if arguments.smoke else results / f"{name}.json")
     if output is not None:
         write_result(output, found)
+
+
+def stored_arguments(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the arguments of a command without its output and without the folders of a machine."""
+    skips_next = False
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if skips_next or name == "--output":
+            skips_next = argument == "--output"
+        elif Path(value if equals else argument).is_absolute():
+            yield f"{name}={Path(value).name}" if equals else Path(argument).name
+        else:
+            yield argument
 
 
 def write_result(path: Path, found: Mapping[str, Any]) -> None:

@@ -39,6 +39,8 @@ ORDER = (
     "huggingface_cuda",
     "model_speed",
     "model_speed_cuda",
+    "overhead",
+    "gpu_overhead",
     "coverage",
     "coverage_held_out",
     "coverage_pairs",

@@ -100,6 +100,7 @@ IDS = {
         "growth_memory",
         "cold_compare",
     },
+    "gpu_overhead": {"lime_ratio", "learned_ratio", "exact_seconds", "sampled_memory"},
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "explain_calls_now", "serve_files_now"},
     "datasets": {
         "datasets_bare_speed",
@@ -126,6 +127,7 @@ NEEDS = {
     "datasets": ("pyarrow",),
     "serving": ("starlette", "uvicorn"),
     "overhead": ("sklearn", "pyarrow", "duckdb"),
+    "gpu_overhead": ("torch", "transformers", "pyarrow"),
     "walk": ("starlette", "uvicorn", "pyarrow"),
     "linear": ("sklearn", "pyarrow"),
     "linear_coefficients": ("sklearn", "pyarrow"),
@@ -142,6 +144,7 @@ SCRIPTS = {
     "coverage_context_cite": "coverage_study",
     "extreme_games": "extreme_games",
     "faithfulness_per_second_deep": "faithfulness_per_second",
+    "gpu_overhead": "gpu_overhead",
 }
 
 # Quick ones, and one that starts processes; what the others measure has tests of its own.
@@ -185,7 +188,7 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
         "coverage_context_cite": ["--context-cite"],
     }
     more = own_value.get(name, [])
-    if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep"):
+    if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep", "gpu_overhead"):
         from tiny_transformers import tiny
 
         for element in tiny("bert", labels=2):
@@ -255,3 +258,16 @@ def test_the_path_for_a_bare_machine_imports_nothing_else(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert json.loads(output.read_text(encoding="utf-8"))["data"] == "2 reviews"
+
+
+def test_a_stored_command_names_no_folder_of_a_machine():
+    arguments = ["b.py", "--output", "/a/out.json", "--data=/a/b.gz", "--model", "../m", "/a/c"]
+    code = "import json, sys, results; print(json.dumps([*results.stored_arguments(sys.argv[1:])]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": str(BENCHMARKS)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == ["b.py", "--data=b.gz", "--model", "../m", "c"]
