@@ -151,27 +151,3 @@ def test_a_bundle_keeps_private_names_apart_and_runs_each_module_once(tmp_path, 
     page.evaluate(bundle_module(main))
     assert page.evaluate("found") == [1, 3, 1]
     leave(page)
-
-
-@pytest.mark.parametrize(
-    ("sources", "message"),
-    [
-        (
-            {"one": "export const x = 1;\n", "two": "export const x = 2;\n"},
-            "two modules export 'x'",
-        ),
-        ({"one": "export const y = 1;\n", "two": ""}, "one.js does not export 'x'"),
-        ({"one": 'export const x = "</script>";\n', "two": ""}, "would end its script element"),
-        ({"one": "export default 1;\nexport const x = 1;\n", "two": ""}, "cannot be bundled"),
-        (
-            {"one": 'import "./main.js";\nexport const x = 1;\n', "two": ""},
-            "imports itself through other modules",
-        ),
-    ],
-)
-def test_what_cannot_be_bundled_is_refused(tmp_path, sources, message):
-    main = modules(
-        tmp_path, **sources, main='import { x } from "./one.js";\nimport "./two.js";\nx;\n'
-    )
-    with pytest.raises(ValueError, match=message):
-        bundle_module(main)
