@@ -17,7 +17,6 @@ from tiny_models import random_texts, tiny_model
 TEXT = "w1 w5 never w5 w8"
 MODEL = tiny_model(2, outputs=3, scale=0.6)
 BINARY = tiny_model(2, outputs=1, scale=0.6)
-SIGNED = [name for name, row in METHODS.items() if row.signed]
 LINEAR = ["g-avg", "gxi", "ig", "loo", "shapley", "banzhaf", "lime"]
 EVERY = list(METHODS)
 every_method = pytest.mark.parametrize("method", EVERY)

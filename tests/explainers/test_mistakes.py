@@ -17,7 +17,6 @@ from tiny_models import tiny_model
 MODEL = tiny_model(2, outputs=3, scale=0.6)
 TEXT = "w1 w5 w8"
 SHIPPED = limelight.load()
-NINE_WORDS = " ".join(f"w{i}" for i in range(9))
 
 
 def error_message(call, *arguments, **options):

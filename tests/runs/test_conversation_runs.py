@@ -274,26 +274,6 @@ def test_a_conversation_is_a_cell_of_any_format(tmp_path, ending):
     assert [Conversation.from_cell(cell) for cell in cells] == conversations
 
 
-@pytest.mark.parametrize(
-    ("names", "options", "message"),
-    [
-        ("ab", {"text": "a", "messages": "b"}, r"text_column \(--text-column\) or messages_column"),
-        ("ab", {"pair": "a", "messages": "b"}, r"pair_column \(--pair-column\) is for pairs"),
-        ("ab", {"pair": "a", "documents": "b"}, r"pair_column \(--pair-column\) is for pairs"),
-        ("a", {"messages": "b"}, "has no column 'b'.*--messages-column"),
-        ("a", {"documents": "b"}, "has no column 'b'.*--documents-column"),
-    ],
-)
-def test_columns_of_other_inputs_raise_an_error(names, options, message):
-    with pytest.raises(InputError, match=message):
-        open_data({name: ["x"] for name in names}, **options)
-
-
-def test_a_column_of_numbers_has_no_documents():
-    with pytest.raises(InputError, match="must contain lists, not int64"):
-        open_data({"question": ["x"], "sources": [1]}, documents="sources")
-
-
 @pytest.mark.parametrize("name", ["question", "query", "prompt", "text", "anything"])
 def test_the_column_of_the_questions_is_found(name):
     columns = open_data({name: ["x"], "sources": [["a"]]}, documents="sources").columns
