@@ -3,17 +3,11 @@
 import pytest
 
 from limelight.cases.case_file import (
-    MODEL_KEYS,
-    OPTION_KEYS,
-    REQUIREMENTS,
     WordRank,
     read_case_file,
 )
 
 CASE = '[[case]]\nname = "first"\ntext = "a superb film"\nprediction = "positive"\n'
-AT_TOP = f"{', '.join([*MODEL_KEYS, *OPTION_KEYS, *REQUIREMENTS, 'case'])}."
-INPUTS = ["name", "text", "file", "pair", "documents", "messages"]
-IN_CASE = f"{', '.join([*INPUTS, *REQUIREMENTS, *OPTION_KEYS])}."
 
 
 @pytest.fixture

@@ -70,6 +70,3 @@ def test_the_strongest_part_is_certain_and_another_is_not(tmp_path, lines, keywo
                 write_cases(tmp_path, *lines, 'certain_top = {word = "none", k = 1}'), model
             )
         )
-
-
-TOP = 'certain_top = {word = "a", k = 1}'

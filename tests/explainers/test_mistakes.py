@@ -108,13 +108,3 @@ def test_an_impossible_setting_raises_a_short_error_that_names_it(who, name, set
             stored = getattr(configured.settings, setting)
             assert stored == value or setting == "layer"
             assert not isinstance(stored, int) or abs(stored) <= 2**63
-
-
-@pytest.mark.parametrize(("rows", "value"), [("7" * 400, "digits."), ("1e400", "not inf")])
-def test_a_command_raises_an_error_for_a_huge_number(request, rows, value):
-    command = request.getfixturevalue("limelight")
-    outcome = command("explain", "a superb film", "--method", "lime", "--set", f"rows={rows}")
-    assert outcome.code == 2
-    message = " ".join(outcome.err.split())
-    assert "the setting 'rows' must" in message
-    assert value in message
