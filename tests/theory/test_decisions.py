@@ -102,6 +102,19 @@ def random_margins(kind, count, *, most):
         yield games, keep, np.min([value(game, keep)[0] for game in games], axis=0)
 
 
+def test_no_single_word_makes_the_worst_removal_worse():
+    moved = 0
+    for seed in range(30):
+        game = positive(random_game(seed, d=8, K=4, C=1))
+        margin = decisions._prepare_margin(game)
+        removed = decisions._find_worst_removal(margin)
+        toggled = removed ^ np.eye(8, dtype=bool)
+        worst = value(game, ~removed[None])[0, 0]
+        assert worst <= value(game, ~toggled)[0].min() + 1e-9
+        moved += (removed != (margin.linear_form()[1] < 0)).any()
+    assert moved > 3  # the start of the search is changed
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_removals_agree_with_all_sets_of_words(kind):
     settled = 0
