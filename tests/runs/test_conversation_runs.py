@@ -280,12 +280,6 @@ def test_the_column_of_the_questions_is_found(name):
     assert (columns.text, columns.documents, columns.pair) == (name, "sources", None)
 
 
-def test_a_classifier_has_no_columns_of_conversations(tmp_path):
-    for options in (CHAT_OPTIONS, {"documents_column": "sources"}):
-        with pytest.raises(InputError, match=f"{next(iter(options))} needs a language model"):
-            limelight.explain_data(limelight.load(), CHAT_DATA, output=tmp_path / "x", **options)
-
-
 def test_a_text_that_looks_like_a_stored_conversation_is_an_error_of_its_row(tmp_path):
     texts = [Conversation.from_documents("a", ["b"]).cell, "\x1econversation\x1e{", "a film"]
     run = limelight.explain_data(limelight.load(), {"text": texts}, "loo", output=tmp_path / "x")
