@@ -201,6 +201,26 @@ INPUT_ERRORS = {
         "the probabilities of a text must sum to 1, but for the text 'a text' they sum to 1.4. "
         "Pass multi_label=True if a text can have several classes."
     ),
+    "wrap(len, classes=['a', 'b'], batch_size='x')": exactly(
+        "batch_size must be a positive whole number, not 'x'."
+    ),
+    "wrap(len, classes=['a', 'b'], batch_size=2.5)": exactly(
+        "batch_size must be a positive whole number, not 2.5."
+    ),
+    "wrap(len, classes=['a', 'b'], mask=7)": exactly(
+        "mask must be a string, or None to delete words, not 7."
+    ),
+    "wrap(len, classes=['a', 'b'], words='x')": exactly(
+        "words must be a function from a text to a list of (start, end), not 'x'."
+    ),
+    "wrap(len, classes=2)": exactly("classes must be a list of two names or more, not 2."),
+    "wrap(len)": exactly("classes must be a list of two names or more, not None."),
+    "explain(FUNCTION, 'a b', Lime(samples=99.5))": exactly(
+        "the setting 'samples' must be a whole number, not 99.5."
+    ),
+    "limelight.load(3)": exactly(
+        "load needs a path or a name, not int. Pass a model in memory to limelight.wrap."
+    ),
     "call_function(len, classes=[], scale='score')": exactly(
         "classes must be a list of one name or more, not []."
     ),
