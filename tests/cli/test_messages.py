@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 
 import pytest
 
@@ -31,6 +32,9 @@ FILES = {
     "robot.json": '[{"role": "robot", "content": "a"}]',
     "image.json": json.dumps([{"role": "user", "content": IMAGE}]),
     "document.json": '[{"text": "a", "url": "b"}]',
+    "raising.py": "raise ValueError('no luck')",
+    "exiting.py": "import sys; sys.exit(3)",
+    "broken.py": "def f(:",
     "chat.json": '[{"role": "user", "content": "a film"}]',
 }
 
@@ -121,6 +125,12 @@ COMMANDS = {
     "explain -m gxi --lines --file lines.txt --format html": exactly(
         "html output shows one result, but there are several. Use --format json."
     ),
+    "explain x --model raising:model": (r"failed while it was imported \(ValueError: no luck\)"),
+    "explain x --model exiting:model": r"failed while it was imported \(SystemExit: 3\)",
+    "explain x --model broken:model": r"failed while it was imported \(SyntaxError",
+    "explain x --features raising:cut": (r"failed while it was imported \(ValueError: no luck\)"),
+    "explain 'a film' -m lime-sampled --set samples=-3": "samples must be at least 2",
+    "explain 'a film' --device meta": "tensors of the device 'meta' have no values",
     "explain 'a film' --device gpu": "device 'gpu' cannot be used here",
     f"explain 'a film' -m lime --set rows={'7' * 400}": r"the setting 'rows' must .*digits\.",
     "explain 'a film' -m lime --set rows=1e400": "the setting 'rows' must .*not inf",
@@ -223,6 +233,8 @@ def test_a_wrong_command_says_what_is_wrong_and_writes_nothing(
     limelight, folder, monkeypatch, line
 ):
     monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = sorted(folder.rglob("*"))
     outcome = limelight(*shlex.split(line))
     assert (outcome.code, outcome.out) == (2, "")
