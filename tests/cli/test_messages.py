@@ -160,6 +160,15 @@ COMMANDS = {
     "counterfactual 'a film' --budget soon": "budget must be a time",
     "counterfactual 'a film' --replacement blue": "unknown replacement: 'blue'.",
     "counterfactual 'a film' --target positive": "Unknown option: --target",
+    "predict x --template {text}": (r"need a language model\. Give its path \(--model\)\."),
+    "predict x --per-token": r"need a language model\. Give its path \(--model\)\.",
+    "predict x --model x --labels a=b,c=d": "--labels needs a language model",
+    "predict x --model x --template {text} --labels good": (
+        "must give each class a word, as in negative=bad,positive=good, not 'good'"
+    ),
+    "predict x --model x --template '[{' --labels a=b,c=d": (
+        r"--template is not valid JSON \(Expecting property name"
+    ),
     "check none.toml": "^'none.toml': there is no such file. Check the path.",
     "check check.toml -o x.html": (
         "^the name of an output file must end in .xml, .json, .jsonl, .txt, not 'x.html'. Change "

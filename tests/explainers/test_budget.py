@@ -207,32 +207,6 @@ def test_the_message_about_a_small_budget_names_a_method_that_fits(calls, advice
         limelight.explain(Counting().wrapped, " ".join(WORDS), method, budget=f"{enough} calls")
 
 
-@pytest.mark.parametrize(("method", "enough"), [("shapley", 42), ("loo", 43)])
-def test_no_time_at_all_is_too_little(method, enough):
-    message = f"the budget of 0s allows 0 after .* Use a budget of {enough} calls"
-    with pytest.raises(InputError, match=message):
-        limelight.explain(Counting().wrapped, " ".join(WORDS), method, budget=0)
-
-
-@pytest.mark.parametrize(
-    ("method", "settings"),
-    [
-        ("shapley", {"pairs": 5}),
-        ("shapley", {"tolerance": 0.1}),
-        ("lime", {"samples": 50}),
-        ("banzhaf", {"max_samples": 500_000}),
-    ],
-)
-def test_a_budget_excludes_settings_that_it_determines(method, settings):
-    (name,) = settings
-    with pytest.raises(InputError, match=f"give budget or '{name}', not both"):
-        limelight.explain(Counting().wrapped, "w1 w2 w3", method, budget="99 calls", **settings)
-    with pytest.raises(InputError, match="give budget or"):
-        limelight.compare(
-            Counting().wrapped, "w1 w2", methods=[method], budget="99 calls", **settings
-        )
-
-
 def test_a_budget_excludes_counts_of_a_settings_object():
     model = Counting().wrapped
     with pytest.raises(InputError, match="give budget or 'pairs', not both"):

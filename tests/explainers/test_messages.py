@@ -18,6 +18,7 @@ BACKGROUND = tiny_model(3).with_background(["w1 w2 w2", "w7 unseen"])
 FUNCTION = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
 SHIPPED = limelight.load()
 TEXT = "w1 w5 w8"
+FORTY_WORDS = " ".join(f"w{i}" for i in range(1, 41))
 NINE_WORDS = " ".join(f"w{i}" for i in range(9))
 FUNCTIONS = {  # the beginnings of calls
     "explain": "limelight.explain(MODEL, TEXT",
@@ -118,6 +119,31 @@ INPUT_ERRORS = {
     **{
         f"explain(FUNCTION, TEXT, 'shapley', {settings})": "orders must be 1 or 2"
         for settings in ("orders=3", "orders=1, pairs=4", "orders=2, tolerance=0.1")
+    },
+    **{
+        f"explain(FUNCTION, FORTY_WORDS, '{method}', budget=0)": (
+            f"the budget of 0s allows 0 after .* Use a budget of {enough} calls"
+        )
+        for method, enough in (("shapley", 42), ("loo", 43))
+    },
+    **{
+        f"{call}, budget='99 calls', {name}={value})": f"give budget or '{name}', not both"
+        for method, name, value in (
+            ("shapley", "pairs", 5),
+            ("shapley", "tolerance", 0.1),
+            ("lime", "samples", 50),
+            ("banzhaf", "max_samples", 500_000),
+        )
+        for call in (
+            f"explain(FUNCTION, 'w1 w2 w3', '{method}'",
+            f"compare(FUNCTION, 'w1 w2', ['{method}']",
+        )
+    },
+    **{
+        f"explain(FUNCTION, TEXT, '{method}', tolerance=0)": (
+            r"tolerance must be positive, not 0\.0"
+        )
+        for method in ("lime", "lime-sampled", "shapley", "banzhaf", "interactions")
     },
     "Anchors(threshold=1.5)": "^threshold must be above 0 and at most 1, not 1.5.$",
     "Anchors(delta=0.0)": "^delta must be between 0 and 1, not 0.0.$",
@@ -251,6 +277,10 @@ DOMAIN_ERRORS = {
     ),
     "compare(MODEL, [TEXT, 'w1'], methods=['lime-sampled'])": (
         r"^text 1 \(counting from 0\): LIME needs at least 2"
+    ),
+    "explain(FUNCTION, ' '.join(FORTY_WORDS.split()[:14]), 'lime', bandwidth=0.01)": exactly(
+        "1000 samples do not determine LIME's scores of 14 features. Set samples to 2000 or more, "
+        "or use a larger bandwidth."
     ),
     "explain(FUNCTION, 'a b c. d e. f g. h a.', 'owen', samples=30)": (
         r"9 features \(13 parts within sentences\) need at least 50 samples, not 30\. "

@@ -370,28 +370,3 @@ def test_the_shell_asks_a_language_model(folder, limelight):
     assert json.loads(output.out)["probabilities"]["positive"] == pytest.approx(wanted[1], rel=1e-4)
     view = limelight("explain", *model, "-m", "loo", TEXTS[0])
     assert "superb" in view.out
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--template", "{text}"], "need a language model. Give its path (--model)."),
-        (["--model", "x", "--labels", "a=b,c=d"], "--labels needs a language model"),
-        (
-            ["--per-token"],
-            "need a language model. Give its path (--model).",
-        ),
-        (
-            ["--model", "x", "--template", "{text}", "--labels", "good"],
-            "must give each class a word, as in negative=bad,positive=good, not 'good'",
-        ),
-        (
-            ["--model", "x", "--template", "[{", "--labels", "a=b,c=d"],
-            "--template is not valid JSON (Expecting property name",
-        ),
-    ],
-)
-def test_mistakes_in_the_options_of_a_language_model_raise_an_error(options, message, limelight):
-    outcome = limelight("predict", *options, "a film")
-    assert outcome.code == 2
-    assert message in " ".join(outcome.err.split())
