@@ -40,11 +40,11 @@ def labeled(name, numbers, texts=("good", "bad", "fine"), **options):
     )
 
 
-def read_lines(content):
+def read_lines(name, content):
     """Read a file of lines, of which a line may have at most 1,000 characters."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("limelight.data.files._MAX_CHARACTERS", 1000)
-        read_texts(save("a.csv.gz" if content[:2] == b"\x1f\x8b" else "a.csv", content))
+        read_texts(save(name, content))
 
 
 def read_data(name, content):
@@ -188,10 +188,14 @@ INPUT_ERRORS = {
     "read_texts(save('a.csv', 'text,label,text\\nx,y,z\\n'))": exactly(
         f"'a.csv' cannot be read: {SAME_NAMES}"
     ),
-    "read_lines(b'text\\n' + b'x' * 5000)": r"line 2 of '.*' must have at most 1,000 characters",
-    "read_lines(gzip.compress(b'text\\n' + b'x' * 5000))": (
-        r"line 2 of '.*' must have at most 1,000 characters"
-    ),
+    **{
+        f"read_lines('{name}', {content})": r"line 2 of '.*' must have at most 1,000 characters"
+        for name, content in (
+            ("a.csv", "b'text\\n' + b'x' * 5000"),
+            ("a.jsonl", "b'text\\n' + b'x' * 5000"),
+            ("a.csv.gz", "gzip.compress(b'text\\n' + b'x' * 5000)"),
+        )
+    },
     "open_data('data.csv')": r"^there is no data at 'data\.csv'\. Check the path\.",
     "read_data('data.csv', b'')": r"^'data\.csv' has no rows\.",
     "read_data('data.csv', b'text\\n')": r"^'data\.csv' has no rows\.",
