@@ -1,6 +1,6 @@
 """Check before a release that stored numbers still hold. The exit status is 1 if one does not.
 
-python benchmarks/release.py            about five minutes
+python benchmarks/release.py            about a minute
 python benchmarks/release.py --smoke    a part of each check, writes nothing
 
 - No sampler has changed since its coverage was stored (`coverage_study.sampler_digest`).

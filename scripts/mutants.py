@@ -6,7 +6,8 @@ Ten known mutants, which ``scripts/test --fast`` must find. Numbers choose some 
     scripts/mutants.py
     scripts/mutants.py 3 7
 
-Random mutants of three packages. The tests of the package run with ``-x`` and a limit in seconds.
+Random mutants of three packages. The tests of the package run with ``-x`` and a limit of
+processor time, so that other work on the machine changes no outcome.
 The seed and all mutants are stored in ``scripts/mutants.json``::
 
     scripts/mutants.py --random 60 --seed 47
@@ -19,6 +20,7 @@ import ast
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -34,7 +36,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 STORED = ROOT / "scripts" / "mutants.json"
 PACKAGES = ("theory", "sampling", "judging")
-LIMIT = 60  # seconds per random mutant
+LIMIT = 60  # seconds of processor time per random mutant
 
 
 class Mutant(NamedTuple):
@@ -250,12 +252,18 @@ def run_random(copy: Path, count: int, seed: int) -> int:
 
 
 def run_tests(
-    copy: Path, mutant: Mutant | None, command: list[str], limit: float | None = None
+    copy: Path, mutant: Mutant | None, command: list[str], limit: int | None = None
 ) -> str:
     """Run tests on the copy with a mutant, and describe the outcome.
 
-    A mutant is dead if a test failed, or if all tests of its module could not be imported.
+    A mutant is dead if a test failed, or if all tests of its module could not be imported. The
+    limit is in seconds of processor time. Tests that only wait end after ten times as long.
     """
+
+    def set_limit() -> None:
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+
     if mutant:
         file = copy / "src" / "limelight" / mutant.file
         file.write_text(mutant.apply(file.read_text("utf-8")), "utf-8")
@@ -264,10 +272,10 @@ def run_tests(
     environment = {**os.environ, "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": paths}
     process = subprocess.Popen(
         command, cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, start_new_session=True,
+        text=True, start_new_session=True, preexec_fn=set_limit,
     )  # fmt: skip
     try:
-        output, _ = process.communicate(timeout=limit)
+        output, _ = process.communicate(timeout=limit and 10 * limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # the tests and the processes that they started
         output = process.communicate()[0]

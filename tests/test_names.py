@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ BASES = {"riddles": "docstrings", "shared class names": "classes"}
 def unclear_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield the kind and the name of everything in a module that a stranger cannot understand."""
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    fields = [getattr(line, "target", None) for node in classes for line in node.body]
+    fields = {getattr(line, "target", None) for node in classes for line in node.body}
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             name = node.name.strip("_")
@@ -79,6 +80,7 @@ def unclear_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
             yield "pronoun fields", field.id
 
 
+@cache
 def count_names(folder: Path) -> tuple[Counter[str], dict[str, list[str]]]:
     """Count functions, docstrings and classes, and list the unclear names of each kind."""
     totals, unclear = Counter[str](), dict[str, list[str]]()

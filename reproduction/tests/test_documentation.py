@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ RESULTS = json.loads(STORED.read_text("utf-8"))
 
 def numbers(experiment, part):
     return RESULTS["experiments"][experiment][part]["numbers"]
-
-
-def find_match(page, pattern):
-    """What a page says at the only place that ``pattern`` matches."""
-    (result,) = re.findall(pattern, (ROOT / page).read_text("utf-8"))
-    return result
 
 
 @pytest.fixture(scope="module")

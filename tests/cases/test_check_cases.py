@@ -2,14 +2,13 @@
 
 import itertools
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import limelight
 from limelight.cases.case_file import Case, CaseFile, WordRank
-from limelight.cases.check_cases import CaseText, check_cases, load_case_model
+from limelight.cases.check_cases import CaseText, load_case_model
 from limelight.errors import InputError
 
 POSITIVE = "A superb film, and she is great in it."
@@ -234,30 +233,6 @@ def test_the_certified_radius_of_a_sampled_model_is_what_was_evaluated():
     outcome, sentence = check(large_sample, text, {"budget": "40 calls"}, certified_radius=4)
     assert outcome == "failed"
     assert sentence.endswith("required at least 4. Use a larger budget.")
-
-
-def test_an_unknown_word_or_class_is_found_before_the_first_result(shipped):
-    good = case(POSITIVE, prediction="positive")
-    for bad, message in [
-        (
-            case(POSITIVE, certain_top=(WordRank("superp", 3),)),
-            "'x.toml', case 'case', key 'certain_top': the text has no word 'superp'. "
-            "Did you mean 'superb'?",
-        ),
-        (
-            case(POSITIVE, prediction="good"),
-            "'x.toml', case 'case', key 'prediction': unknown class: 'good'. Choose from: "
-            "negative, positive.",
-        ),
-        (
-            case(POSITIVE, {"features": "sentnces"}, never_decisive=("she",)),
-            "'x.toml', case 'case', key 'never_decisive': ",
-        ),
-    ]:
-        file = CaseFile(path=Path("x.toml"), model_options={}, cases=(good, bad))
-        with pytest.raises(InputError) as raised:
-            check_cases(file, shipped)
-        assert str(raised.value).startswith(message)
 
 
 def test_a_folder_of_the_file_is_relative_to_it(tmp_path, monkeypatch, shipped):

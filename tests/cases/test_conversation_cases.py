@@ -70,27 +70,3 @@ def test_the_strongest_part_is_certain_and_another_is_not(tmp_path, lines, keywo
                 write_cases(tmp_path, *lines, 'certain_top = {word = "none", k = 1}'), model
             )
         )
-
-
-TOP = 'certain_top = {word = "a", k = 1}'
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (['text = "a"', "documents = []"], "key 'documents': it needs a list of texts"),
-        (['text = "a"', "documents = [{id = 1}]"], "key 'documents': document 0 must be a text"),
-        (["messages = []"], "key 'messages': it needs a list of messages"),
-        (['messages = [{role = "user"}]'], "key 'messages': message 0 (user) must have a content"),
-        (
-            ['text = "a"', 'messages = [{role = "user", content = "a"}]'],
-            "key 'messages': messages exclude text and file",
-        ),
-        (['text = "a"', 'pair = "b"', 'documents = ["c"]'], "key 'pair': a pair has no documents"),
-        (['documents = ["c"]'], "the text is missing"),
-    ],
-)
-def test_a_mistake_is_named_with_its_key(tmp_path, lines, message):
-    with pytest.raises(InputError) as raised:
-        write_cases(tmp_path, *lines, TOP)
-    assert message in str(raised.value)

@@ -106,33 +106,6 @@ def test_another_model_can_be_checked(limelight, write, tmp_path, monkeypatch):
     assert "passed  other " in run.out
 
 
-MESSAGES = [
-    (["none.toml"], "'none.toml': there is no such file. Check the path."),
-    (
-        ["a.limelight.toml", "-o", "x.html"],
-        "the name of an output file must end in .xml, .json, .jsonl, .txt, not 'x.html'. Change "
-        "it, or add --format.",
-    ),
-    (
-        ["a.limelight.toml"],
-        "'a.limelight.toml', case 'other', key 'prediction': unknown class: 'postive'. Did you "
-        "mean 'positive'? Choose from: negative, positive.",
-    ),
-    (
-        ["a.limelight.toml", "--model", "none"],
-        "'a.limelight.toml', key 'model': there is no model folder at 'none'",
-    ),
-]
-
-
-@pytest.mark.parametrize(("arguments", "message"), MESSAGES)
-def test_wrong_input_is_one_message(limelight, write, arguments, message):
-    write("postive")
-    run = limelight("check", *arguments)
-    assert (run.code, run.out) == (2, "")
-    assert run.err.startswith(f"Error: {message}")
-
-
 @pytest.mark.parametrize(("prediction", "code"), [("positive", 0), ("negative", 1), ("postive", 2)])
 def test_a_process_ends_with_the_exit_code(write, prediction, code):
     command = [sys.executable, "-m", "limelight", "check", write(prediction)]

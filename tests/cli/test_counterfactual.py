@@ -4,8 +4,6 @@ import csv
 import io
 import json
 
-import pytest
-
 from limelight import Counterfactual
 
 TEXT = "A superb and charming film."
@@ -67,23 +65,6 @@ def test_options_reach_the_function(limelight):
     assert "film" not in [feature["text"] for feature in record["features"]]
     record = json.loads(limelight(*arguments, "--desired-class", "0").out)
     assert record["desired_class"] == "negative"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--desired-class", "nice"], "unknown desired_class: 'nice'."),
-        (["--threshold", "1"], "threshold is for scores and answers"),
-        (["--output", "page.png"], "a counterfactual has no figure"),
-        (["--budget", "soon"], "budget must be a time"),
-        (["--replacement", "blue"], "unknown replacement: 'blue'."),
-        (["--target", "positive"], "Unknown option: --target"),
-    ],
-)
-def test_a_wrong_option_ends_with_2_and_a_message(limelight, options, message):
-    outcome = limelight("counterfactual", TEXT, *options)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert message in outcome.err
 
 
 def test_a_data_set_and_its_summary(limelight, tmp_path):

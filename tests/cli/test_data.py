@@ -41,9 +41,3 @@ def test_an_output_that_cannot_be_written(limelight, tmp_path):
     (tmp_path / "taken").write_text("mine")
     run = limelight("data", "imdb", "--output", tmp_path / "taken")
     assert run == (2, "", f"Error: '{tmp_path / 'taken'}': file exists.\n")
-
-
-def test_an_unknown_data_set_lists_the_known(limelight, tmp_path):
-    run = limelight("data", "imbd", "--output", tmp_path)
-    assert run.code == 2
-    assert "imdb" in run.err

@@ -146,12 +146,3 @@ def test_an_interrupt_names_the_stored_shards_and_leaves_no_process(tmp_path):
     )
     with pytest.raises(ProcessLookupError):
         wait_for_end(process.pid)
-
-
-def test_compare_names_the_command_for_data_sets(limelight):
-    done = limelight("compare", "--data", "reviews.csv")
-    assert (done.code, done.err) == (
-        2,
-        "Error: compare explains one text. For a data set, use limelight explain-data FILE "
-        "--output DIR.\n",
-    )

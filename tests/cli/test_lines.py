@@ -178,14 +178,6 @@ def test_many_lines_have_a_header_for_every_screen(limelight, tmp_path):
     assert [i for i, line in enumerate(out) if line.startswith("class")] == [0, 65, 130, 195]
 
 
-def test_a_page_of_two_lines_is_an_error(limelight, tmp_path):
-    (tmp_path / "lines.txt").write_text("good film\nbad film\n")
-    options = ("--lines", "--file", tmp_path / "lines.txt", "--format", "html")
-    assert limelight("explain", "-m", "gxi", *options).err == (
-        "Error: html output shows one result, but there are several. Use --format json.\n"
-    )
-
-
 def test_a_reader_sees_the_first_result_before_the_last_line_is_written():
     program = (
         "import numpy as np, sys, limelight, limelight.cli.options as q\n"

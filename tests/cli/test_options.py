@@ -55,14 +55,6 @@ def test_options_of_the_same_name_mean_the_same(command):
             assert argument.parameter.help == shared[argument.name]
 
 
-@pytest.mark.parametrize("name", ["--methd", "--ouput", "--fetures"])
-@pytest.mark.parametrize("command", ["explain", "explain-data"])
-def test_an_unknown_option_gets_a_suggestion(limelight, command, name):
-    outcome = limelight(command, "x", name, "y")
-    assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err.startswith(f"Error: Unknown option: {name}. Did you mean --")
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_ends_with_two_examples_whose_options_exist(command, limelight, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")

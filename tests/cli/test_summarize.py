@@ -79,35 +79,6 @@ def test_a_column_called_none_or_length_is_what_by_names(summarize, tmp_path):
     assert "by none" not in summarize(folder, "--by", "built-in none").out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["."], "there is no run at '.' (it has no run.json). Check the path."),
-        (["RUN", "--by", "shp"], "Did you mean 'shop'?"),
-        (["RUN", "--method", "lime"], "unknown method of this run: 'lime'. Choose from: "),
-        (["RUN", "--top", "0"], "top must be a positive whole number, not 0."),
-        (["RUN", "--output", "x.png"], "a summary can be terminal, json, csv or html"),
-    ],
-)
-def test_bad_input_is_one_line(summarize, folder, tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    done = summarize(*(folder / "run" if word == "RUN" else word for word in arguments))
-    assert (done.code, done.out) == (2, "")
-    assert message in done.err
-    assert len(done.err.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("--by", "label"), ("--top", 3), ("--representatives", 2)]
-)
-def test_options_of_a_summary_do_not_apply_to_a_comparison(summarize, folder, option, value):
-    run = folder / "run"
-    done = summarize(run, "--against", run, option, value)
-    assert done.code == 2
-    assert f"give {option} or --against, not both." in done.err
-    assert summarize(run, option, value).code == 0
-
-
 def test_the_scores_of_all_words_go_to_a_file(summarize, folder, tmp_path):
     target = tmp_path / "scores.csv"
     done = summarize(folder / "run", "--scores", target)
@@ -126,3 +97,8 @@ def test_the_scores_of_all_words_go_to_a_file(summarize, folder, tmp_path):
     done = summarize(folder / "run", "--scores", tmp_path / "scores.txt")
     assert (done.code, done.out) == (2, "")
     assert "must end in .csv" in done.err
+
+
+def test_options_of_a_summary_work_together(summarize, folder):
+    options = ("--by", "label", "--top", 3, "--representatives", 2)
+    assert summarize(folder / "run", *options).code == 0

@@ -9,59 +9,6 @@ from limelight.data import read_labeled, read_texts
 from limelight.errors import InputError
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "problem", "advice"),
-    [
-        (
-            "a.csv",
-            'text,label\n"a good film,pos\na bad film,neg\nfine,pos\n',
-            "the row that begins in line 2 has an unclosed quote, or text after a closing quote",
-            "Write each quote inside a quoted cell twice.",
-        ),
-        (
-            "a.csv",
-            'text,label\nx,neg\n"a good film,pos\na bad film,neg\n"fine",pos\n',
-            "the row that begins in line 3 has an unclosed quote, or text after a closing quote",
-            "Write each quote inside a quoted cell twice.",
-        ),
-        (
-            "a.csv",
-            "text,label\na good, long film,pos\n",
-            "the row that begins in line 2 has 3 cells for 2 columns.",
-            "Put quotes around cells that contain a separator.",
-        ),
-        (
-            "a.tsv",
-            "text\tlabel\na\tb\tpos\n",
-            "the row that begins in line 2 has 3 cells for 2 columns.",
-            "Put quotes around cells that contain a separator.",
-        ),
-        (
-            "a.tsv",
-            'text\tlabel\nx\ty\n"a\tb\tpos\n',
-            "the row that begins in line 3 has an unclosed quote, or text after a closing quote",
-            "Write each quote inside a quoted cell twice.",
-        ),
-        (
-            "a.csv",
-            "text,label,text\nx,y,z\n",
-            "it has two columns 'text'.",
-            "Rename one of them.",
-        ),
-    ],
-)
-def test_rows_that_would_contain_others_or_lose_cells_raise_an_error(
-    tmp_path, name, content, problem, advice
-):
-    (tmp_path / name).write_text(content)
-    with pytest.raises(InputError) as error:
-        read_texts(tmp_path / name)
-    message = str(error.value)
-    assert message.startswith(f"'{tmp_path / name}' cannot be read: {problem}")
-    assert message.endswith(f". {advice}")
-    assert message.count(". ") == 1
-
-
 def test_a_short_row_lacks_cells_and_an_empty_last_cell_is_none(tmp_path):
     (tmp_path / "a.csv").write_text('text,label,year\nfine,pos\n"a, b",neg,7,\n')
     assert read_labeled(tmp_path / "a.csv").texts == ("fine", "a, b")
@@ -84,15 +31,6 @@ def test_quotes_in_tab_separated_values_are_text_unless_a_writer_put_them_there(
 ):
     (tmp_path / "a.tsv").write_text(content)
     assert read_texts(tmp_path / "a.tsv") == texts
-
-
-@pytest.mark.parametrize("name", ["text", "Review", "body"])
-def test_a_column_of_numbers_with_a_usual_name_of_texts_is_named(name):
-    pytest.importorskip("pyarrow")
-    with pytest.raises(
-        InputError, match=rf"the column '{name}' of 'memory' must contain texts, not int64\."
-    ):
-        read_texts({name: [1, 2], "other": [0.5, 1.5]})
 
 
 def test_time_grows_with_the_number_of_columns_and_not_with_its_square(tmp_path):

@@ -172,49 +172,6 @@ def test_carried_columns_keep_their_types():
     assert result.column("kind").to_pylist() == ["k", "l"]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("data.csv", None, "there is no data at '{}'. Check the path."),
-        ("data.csv", b"", "'{}' has no rows."),
-        ("data.csv", b"text\n", "'{}' has no rows."),
-        ("data.csv.gz", gzip.compress(b""), "'{}' has no rows."),
-        ("data.jsonl", b"", "'{}' has no rows."),
-        ("data.jsonl", b"\n\n", "'{}' has no rows."),
-        ("data.jsonl", b"text\nno json\n", "'{}' must have one JSON object per line."),
-        ("data.jsonl.gz", b"no such thing", "'{}' is not a complete gzip file."),
-        ("data.parquet", b"PAR1 and nothing else", "'{}' is not a complete Parquet file (Parquet "),
-        (
-            "data.csv",
-            b"text,text\na,b\n",
-            "'{}' cannot be read: it has two columns 'text'. Rename one of them.",
-        ),
-        (
-            "data.xlsx",
-            b"",
-            "cannot read '{}'. Use .parquet, .csv, .tsv or .jsonl (the last three may end in .gz), "
-            "or for images a folder or an .npz file.",
-        ),
-    ],
-)
-def test_a_file_that_cannot_be_read_raises_an_error(tmp_path, name, content, message):
-    path = tmp_path / name
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InputError) as error:
-        read_all_rows(open_data(path))
-    assert str(error.value).startswith(message.format(path))
-
-
-def test_data_that_are_no_file_raise_an_error(tmp_path):
-    with pytest.raises(InputError, match=r"has no \.parquet, \.csv, \.tsv or \.jsonl file"):
-        open_data(tmp_path)
-    with pytest.raises(InputError, match=r"not int\. Write texts in memory as {'text': \[…\]}"):
-        open_data(3)
-    with pytest.raises(InputError, match=r"the data are empty\. Give a file"):
-        open_data([])
-
-
 def test_a_file_that_changes_during_a_run_raises_an_error(tmp_path):
     path = write(tmp_path / "data.csv")
     data = open_data(path)
@@ -258,25 +215,6 @@ def test_a_large_file_is_never_in_memory(tmp_path, ending):
     assert seen == rows
     assert size > 15_000_000
     assert most < size / 4
-
-
-def test_a_mistyped_path_among_paths_is_not_read_as_a_text(tmp_path):
-    existing = str(write(tmp_path / "a.csv"))
-    with pytest.raises(
-        InputError, match=r"'b\.cvs' is not a file, but '.*a\.csv' is\. Check the path, or write"
-    ):
-        open_data([existing, "b.cvs"])
-
-
-def test_a_column_is_never_both_sides_of_a_pair_nor_text_and_label():
-    table = {"sentence": ["a", "c"], "other": ["x", "y"]}
-    with pytest.raises(
-        InputError,
-        match="text_column and pair_column must be different columns, but both are 'sentence'",
-    ):
-        open_data(table, pair="sentence")
-    with pytest.raises(InputError, match="has no column 'text'"):
-        open_data({"label": ["1", "0"]})
 
 
 def test_what_is_judged_may_have_an_empty_text(tmp_path):

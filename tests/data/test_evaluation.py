@@ -3,7 +3,6 @@ import pytest
 
 import limelight
 from limelight.data import LabeledTexts, evaluate
-from limelight.errors import InputError
 
 from tiny_models import random_texts, tiny_model
 
@@ -38,22 +37,3 @@ def test_chunks_and_progress_cover_every_text_once():
     assert result.accuracy == 1
     assert result.texts == 1201
     assert seen == [(500, 1201), (1000, 1201), (1201, 1201)]
-
-
-def test_labels_of_other_classes_raise_an_error():
-    data = LabeledTexts(["w1"], np.array([0]), ("x", "y"), "d.csv")
-    with pytest.raises(InputError) as caught:
-        evaluate(tiny_model(), data)
-    assert str(caught.value).startswith(
-        "row 1 of 'd.csv': the label 'x' matches no class of the model ('class 0', 'class 1'). Set "
-    )
-
-
-def test_a_text_without_words_names_its_row():
-    texts = ["w1"] * 700 + [";;"]
-    data = LabeledTexts(texts, np.zeros(701, dtype=int), None, "d.csv")
-    with pytest.raises(InputError) as caught:
-        evaluate(tiny_model(), data)
-    assert str(caught.value) == (
-        "row 701 of 'd.csv' cannot be read: the text has no words. Give at least one word."
-    )

@@ -6,13 +6,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from PIL import Image
 
 from limelight.data import read_labeled, read_rows
 from limelight.data.columns import open_data
 from limelight.data.images import read_labeled_images
-from limelight.errors import InputError
 from limelight.text import read_image
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (4, 5, 7), dtype=np.uint8)
@@ -91,25 +89,6 @@ def test_an_image_in_a_table_keeps_its_name(tmp_path):
     assert read_image(cell).label.startswith("boot.png (7 × 5, ")
 
 
-def test_data_without_images_raise_an_error(tmp_path):
-    (tmp_path / "notes.txt").write_text("nothing")
-    with pytest.raises(InputError, match="and no images"):
-        read_rows(tmp_path)
-    np.savez(tmp_path / "a.npz", y=np.arange(3))
-    with pytest.raises(InputError, match="must have one array of images"):
-        read_rows(tmp_path / "a.npz")
-    (tmp_path / "b.npz").write_bytes(b"PK")
-    with pytest.raises(
-        InputError, match=r"b\.npz' must be a file of numeric arrays\. Write it with np\.savez\."
-    ):
-        read_rows(tmp_path / "b.npz")
-    pq.write_table(
-        pa.table({"image": [{"bytes": b"x", "path": None}], "label": [0]}), tmp_path / "c.parquet"
-    )
-    with pytest.raises(InputError, match=r"text 0 .*cannot be read as an image"):
-        read_labeled_images(tmp_path / "c.parquet")
-
-
 def test_an_archive_of_reviews_is_still_one(tmp_path):
     for name in ("neg", "pos"):
         (tmp_path / "train" / name).mkdir(parents=True)
@@ -131,9 +110,3 @@ def test_classes_of_images_may_be_called_as_those_of_reviews_are(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.png").write_bytes(png(PIXELS[0]))
     assert read_labeled_images(tmp_path).class_names == ("neg", "pos")
-
-
-def test_a_file_name_that_is_not_utf_8_raises_an_error(tmp_path):
-    (tmp_path / "a\udcff.png").write_bytes(png(PIXELS[0]))
-    with pytest.raises(InputError, match="must be UTF-8"):
-        read_rows(tmp_path)

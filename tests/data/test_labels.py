@@ -71,23 +71,6 @@ def test_the_labels_of_the_user_come_before_the_names(label_map):
         ClassLabels(CLASSES, ["Worlds"])
 
 
-@pytest.mark.parametrize(
-    ("label_map", "message"),
-    [
-        (
-            "World, World",
-            r"each class once, not 'World' twice\. To merge labels, write LABEL",
-        ),
-        (["World", "World"], "each class once, not 'World' twice"),
-        ("neg=World,neg=Sports", "each label once, not 'neg' twice"),
-        ({1: "World", "1.0": "Sports"}, "each label once, not '1' twice"),
-    ],
-)
-def test_a_label_or_a_class_that_is_named_twice_raises_an_error(label_map, message):
-    with pytest.raises(InputError, match=message):
-        label_classes(label_map)
-
-
 def test_labels_that_become_one_class_bring_a_warning(model):
     data = {"text": TEXTS, "label": [NEWS[i].lower()[:1] + str(i) for i in NUMBERS]}
     separate_labels = {"w0": "World", "s1": "Sports", "b2": "Business", "s3": "Sci/Tech"}

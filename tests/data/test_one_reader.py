@@ -1,7 +1,6 @@
 """Every command and function reads the same texts and labels from each kind of data."""
 
 import contextlib
-import gzip
 import json
 import sys
 from pathlib import Path
@@ -299,15 +298,6 @@ def test_lines_are_read_without_pyarrow(tmp_path, monkeypatch, ending):
     assert read_texts(path, limit=2) == [TEXTS[0], TEXTS[2]]
     with pytest.raises(MissingExtraError, match="a table in memory needs pyarrow"):
         read_labeled(SINGLE[3])
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.csv.gz"])
-def test_a_line_that_is_too_long_raises_an_error(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("limelight.data.files._MAX_CHARACTERS", 1000)
-    content = b"text\n" + b"x" * 5000
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-    with pytest.raises(InputError, match=r"line 2 of '.*' must have at most 1,000 characters"):
-        read_texts(tmp_path / name)
 
 
 BITS = [

@@ -49,41 +49,6 @@ def test_records_count_tokens(tmp_path):
     assert TEXT[2:12] == "fine  film"
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (
-            {"tokens": ["a", "film"]},
-            "the tokens of row 1 .* must match its text, but 'film' does not",
-        ),
-        ({"rationales": [{"start": 1, "end": 9}]}, "must be within its 7 tokens, not 1 to 9."),
-        ({"rationales": [{"start": 3, "end": 2}]}, "must be within its 7 tokens, not 3 to 2."),
-        ({"rationales": [{"start": 3}]}, "must have 'start' and 'end' as whole numbers"),
-        ({"rationales": [{"start": 3, "end": float("nan")}]}, "as whole numbers"),
-        ({"rationales": [{"start": 3, "end": float("inf")}]}, "as whole numbers"),
-        ({"tokens": [3.5]}, "must match its text, but 3.5 does not."),
-        ({"tokens": None}, "must match its text, but None does not."),
-    ],
-)
-def test_records_that_do_not_fit_raise_an_error(tmp_path, change, sentence):
-    row = {"text": TEXT, "tokens": TEXT.split(), "rationales": [{"start": 1, "end": 3}]}
-    with pytest.raises(InputError, match=sentence):
-        read_rationales(jsonl(tmp_path / "a.jsonl", row | change))
-
-
-def test_a_column_that_is_missing_is_named_with_its_option(tmp_path):
-    path = jsonl(tmp_path / "a.jsonl", {"text": TEXT, "why": [{"start": 0, "end": 1}]})
-    with pytest.raises(
-        InputError,
-        match=r"no column 'rationales', only 'text', 'why'\. Choose .* \(--rationales\)\.",
-    ):
-        read_rationales(path)
-    with pytest.raises(InputError, match="no column 'tokens'"):
-        read_rationales(path, "why")
-    with pytest.raises(InputError, match=r"no column 'body'.* choose one with text_column"):
-        read_rationales(path, "why", text_column="body")
-
-
 def evidence(model_input, start, end):
     return {"docid": model_input, "start_token": start, "end_token": end, "text": "…"}
 
@@ -105,25 +70,6 @@ def test_erasers_own_files_are_read_with_their_documents(tmp_path):
     assert rationale_texts.texts == [TEXT, "dull"]
     assert [TEXT[a:b] for a, b in rationale_texts.rationales[0]] == ["a fine", "it bores me"]
     assert rationale_texts.rationales[1] == []
-
-
-@pytest.mark.parametrize(
-    ("evidences", "sentence"),
-    [
-        ([[evidence("a", 0, 9)]], "must be within its 2 tokens, not 0 to 9."),
-        ([[evidence("a", 0, 1)], [evidence("b", 0, 1)]], "must be in one document, not 2."),
-        ([[evidence("../secret", 0, 1)]], "must be a file in"),
-        ([[evidence("gone", 0, 1)]], "the document 'gone' of 'a' .* must be a file in"),
-        ([{"docid": "a"}], "must be lists of records, each with a 'docid'."),
-        (7, "must be lists of records, each with a 'docid'."),
-    ],
-)
-def test_files_of_eraser_that_do_not_fit_raise_an_error(tmp_path, evidences, sentence):
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "a").write_text("x y")
-    path = jsonl(tmp_path / "test.jsonl", {"annotation_id": "a", "evidences": evidences})
-    with pytest.raises(InputError, match=sentence):
-        read_rationales(path, "evidences")
 
 
 @pytest.mark.skipif(not MOVIES.exists(), reason="needs ../shared/data/eraser_movies")

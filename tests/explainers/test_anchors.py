@@ -201,22 +201,6 @@ def test_one_word_and_huge_logits_are_fine():
         assert low <= true_precision(model, anchor.features) <= high
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"threshold": 1.5}, "threshold must be above 0 and at most 1, not 1.5."),
-        ({"delta": 0.0}, "delta must be between 0 and 1, not 0.0."),
-        ({"batch": 0}, "batch must be at least 1, not 0."),
-        ({"max_size": 0}, "max_size must be at least 1, not 0."),
-        ({"seed": -1}, "seed must be at least 0, not -1."),
-    ],
-)
-def test_impossible_settings_raise_an_error(settings, message):
-    with pytest.raises(InputError) as error:
-        Anchors(**settings)
-    assert str(error.value) == message
-
-
 def test_the_row_of_the_catalogue():
     row = METHODS["anchors"]
     assert (row.id, row.label, row.settings) == ("anchors", "Anchors", Anchors)

@@ -17,7 +17,6 @@ from tiny_models import random_texts, tiny_model
 TEXT = "w1 w5 never w5 w8"
 MODEL = tiny_model(2, outputs=3, scale=0.6)
 BINARY = tiny_model(2, outputs=1, scale=0.6)
-SIGNED = [name for name, row in METHODS.items() if row.signed]
 LINEAR = ["g-avg", "gxi", "ig", "loo", "shapley", "banzhaf", "lime"]
 EVERY = list(METHODS)
 every_method = pytest.mark.parametrize("method", EVERY)
@@ -243,63 +242,6 @@ def test_targets_by_name_by_number_predicted_and_all():
     assert [list(row) for row in every] == [list(MODEL.classes)] * 2
     for name, e in limelight.explain_classes(MODEL, TEXT, "gxi").items():
         assert e == limelight.explain(MODEL, TEXT, "gxi", target=name)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"method": "gxx"},
-            f"unknown method: 'gxx'. Did you mean 'gxi'? Choose from: {', '.join(METHODS)}.",
-        ),
-        (
-            {"target": "clas 1"},
-            "unknown class: 'clas 1'. Did you mean 'class 1'? "
-            "Choose from: class 0, class 1, class 2, predicted.",
-        ),
-        (
-            {"target": 3},
-            "the number of a class must be between 0 and 2, not 3. "
-            "The classes are class 0, class 1, class 2.",
-        ),
-        (
-            {"target": "-1"},
-            "the number of a class must be between 0 and 2, not -1. "
-            "The classes are class 0, class 1, class 2.",
-        ),
-        (
-            {"scale": "logits"},
-            "unknown scale: 'logits'. Did you mean 'logit'? "
-            "Choose from: logit, probability, score.",
-        ),
-        (
-            {"method": "ig", "tolerence": 1},
-            "unknown setting of method 'ig': 'tolerence'. Did you mean 'tolerance'? "
-            "Choose from: tolerance.",
-        ),
-        (
-            {"method": "alpha-avg", "x": 1},
-            "the setting 'x' of method 'alpha-avg' has no effect for this model. Leave x out.",
-        ),
-        (
-            {"method": "lime-sampled", "num_features": 2.5},
-            "the setting 'num_features' must be a whole number, not 2.5.",
-        ),
-        (
-            {"method": "anchors", "max_size": 1.5},
-            "the setting 'max_size' must be a whole number, not 1.5.",
-        ),
-        (
-            {"method": "interactions", "tolerance": 0},
-            "tolerance must be positive, not 0.0.",
-        ),
-        ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive, not -0.25."),
-    ],
-)
-def test_a_wrong_argument_raises_an_error(options, message):
-    with pytest.raises(InputError) as error:
-        limelight.explain(MODEL, TEXT, **options)
-    assert str(error.value) == message
 
 
 @pytest.mark.parametrize("text", ["w1 w2", "! ?", "nobody knows", "İ \x1b[31m ‮ w1", "w1 " * 500])

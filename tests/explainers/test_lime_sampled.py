@@ -7,7 +7,6 @@ from sklearn.linear_model import Ridge
 
 import limelight
 from findings import findings
-from limelight.errors import InputError
 from limelight.explainers import METHODS, Lime, LimeSampled, prepare_batch
 from limelight.explainers.registry import configure_method
 from limelight.theory.lime_weights import size_weight
@@ -191,34 +190,6 @@ def test_two_words_are_enough_and_few_samples_give_a_warning():
     assert len(explain_text(text="w1 w2", samples=50).scores) == 2
     message = "10 samples are too few for reliable standard errors of 9 words. Raise samples."
     assert message in explain_text(samples=10).warnings
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"samples": 1}, "samples must be at least 2, not 1."),
-        ({"num_features": 0}, "num_features must be at least 1, not 0."),
-        ({"seed": -1}, "seed must be at least 0, not -1."),
-        ({"bandwidth": -0.25}, "bandwidth must be positive, not -0.25."),
-        ({"tolerance": 0.0}, "tolerance must be positive, not 0.0."),
-        ({"ridge": -1.0}, "ridge must be finite and at least 0, not -1.0."),
-        ({"max_samples": 10}, "max_samples must be at least samples (5000), not 10."),
-        (
-            {"feature_selection": "lasso_path"},
-            "unknown feature_selection: 'lasso_path'. "
-            "Choose from: auto, forward_selection, highest_weights, none.",
-        ),
-        (
-            {"sizes": "importence"},
-            "unknown sizes: 'importence'. Did you mean 'importance'? "
-            "Choose from: uniform, balanced, importance.",
-        ),
-    ],
-)
-def test_impossible_settings_raise_an_error(settings, message):
-    with pytest.raises(InputError) as error:
-        LimeSampled(**settings)
-    assert str(error.value) == message
 
 
 def test_a_penalty_that_shrinks_the_scores_gives_a_warning():

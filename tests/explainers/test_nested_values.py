@@ -175,23 +175,6 @@ def test_sampled_values_add_up_and_two_standard_errors_hold(value):
     assert np.mean(contained) >= 0.93
 
 
-def test_impossible_units_and_samples_raise_an_error():
-    model = words_model(gate)
-    with pytest.raises(
-        InputError, match=r"unknown unit of within: 'sentence'\. Did you mean 'sentences'"
-    ):
-        limelight.explain(model, NESTED, "owen", within="sentence")
-    few_samples = (
-        r"9 features \(13 parts within sentences\) need at least 50 samples, not 30\. "
-        "Set samples to 50, or use a budget of 51 calls"
-    )
-    with pytest.raises(limelight.errors.DomainError, match=few_samples):
-        limelight.explain(model, "a b c. d e. f g. h a.", "owen", samples=30)
-    one_unit = "Use within='paragraphs' or within='sentences'"
-    with pytest.raises(InputError, match=one_unit):
-        owen_explanation(within="sentences in paragraphs")
-
-
 @pytest.mark.parametrize("value", [and_of_four, largest, gate])
 def test_zoom_has_values_of_sentences_and_owen_values_of_words_in_those_it_opens(value):
     words, contained = owen_values_from_orders(value, ["sentences"]), []

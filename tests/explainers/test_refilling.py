@@ -174,35 +174,6 @@ def test_judge_measures_deletion_by_refilling(model):
     assert judgment.settings["replacement"] == "refill"
 
 
-ERRORS = [
-    (lambda m: limelight.explain(m.with_background(None), TEXT, "shapley", replacement="refill"),
-     "has no background texts"),
-    (lambda m: limelight.explain(m, TEXT, "shapley", replacement="refill", scale="probability"),
-     "averages logits"),
-    (lambda m: limelight.explain(m, TEXT, "anchors", replacement="refill"), "one text per mask"),
-    (lambda m: limelight.counterfactual(m, TEXT, replacement="refill"), "one text per mask"),
-    (lambda m: limelight.explain(m, TEXT, "ig", replacement="refill"), "'replacement'"),
-    (lambda m: limelight.explain(m, TEXT, "lime", replacement="refill", fit=True), "'fit'"),
-    (lambda m: limelight.save_folder(m, "folder"), "cannot store the background"),
-    (lambda m: m.with_background("w1 w2"), "list of texts"),
-    (lambda m: m.with_background(["w1", 2]), "entry 1 is int"),
-    (lambda m: m.with_background([" "]), "no words"),
-    (lambda m: m.with_background([]), "no words"),
-    (lambda m: m.with_background({"w1": 0.0}), "must be positive"),
-    (lambda m: m.with_background({"w1": float("inf")}), "must be positive"),
-    (lambda m: m.with_background({1: 1.0}), "must be strings"),
-    (lambda _: tiny_model(attention="additive", w_a=np.ones((3, 5))).with_background(["w1"]),
-     "additive attention"),
-    (lambda _: limelight.load("module:object", background=["w1"]), "module"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("call", "message"), ERRORS, ids=[message for _, message in ERRORS])
-def test_what_cannot_refill_raises_an_error(model, call, message):
-    with pytest.raises(InputError, match=message):
-        call(model)
-
-
 def test_load_takes_a_background_and_the_command_a_file(tmp_path, capsys):
     from limelight.cli import main
 

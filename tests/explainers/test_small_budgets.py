@@ -100,15 +100,6 @@ def test_all_orders_of_a_short_text_have_no_error(text):
     assert "orders" not in "".join(e.warnings)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"orders": 3}, {"orders": 1, "pairs": 4}, {"orders": 2, "tolerance": 0.1}],
-)
-def test_orders_of_small_budgets_do_not_go_with_other_counts(settings):
-    with pytest.raises(limelight.InputError, match="orders must be 1 or 2"):
-        limelight.explain(CountingModel().wrapped, TEXT, "shapley", **settings)
-
-
 def draw_games(rng):
     """Return games of ten kinds of 12 features."""
     weights, inner = rng.normal(size=D), rng.normal(size=(D, 30))

@@ -1,9 +1,7 @@
 """Judging where a model has to be asked: what it takes, what is best, what is drawn."""
 
 import math
-import re
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -217,53 +215,6 @@ def test_the_warning_of_a_second_replacement_names_differences_that_change_their
         "the order of the methods is last, first. Significant differences that change their sign: "
         "first and last."
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"second_replacement": "unk"},
-            "second_replacement must differ from replacement, which is 'unk'.",
-        ),
-        ({"second_replacement": "blank"}, "unknown replacement: 'blank'."),
-        (
-            {"columns": ["loo"]},
-            "unknown column: 'loo'. Did you mean 'loo_tau'? Choose from: all,",
-        ),
-        ({"budget": float("nan")}, "of at least 0, not nan."),
-        (
-            {"methods": ["nowhere.json"]},
-            "there are no explanations at 'nowhere.json'. Check the path.",
-        ),
-        (
-            {"methods": [Path(__file__).parent]},
-            "is a folder, not a JSON file of explanations. Give a run as limelight.Run(folder).",
-        ),
-        ({"methods": [{"a text": 3}]}, "or a mapping from texts to explanations, not int."),
-        ({"methods": [[3]]}, "or a mapping from texts to explanations, not int."),
-        ({"methods": [[]]}, "there are no stored explanations. Give at least one."),
-    ],
-)
-def test_a_wrong_option_raises_an_error(options, message):
-    with pytest.raises(InputError, match=re.escape(message)):
-        judge(MODEL, TEXTS[:1], **{"methods": ["loo"], **options})
-
-
-def test_a_file_that_is_not_text_is_an_error(tmp_path):
-    path = tmp_path / "image.json"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="is not a JSON file of explanations"):
-        judge(MODEL, TEXTS[:1], [str(path)])
-
-
-@pytest.mark.parametrize("kind", ["explanation", "comparison"])
-def test_a_file_of_an_older_version_is_named_with_the_schema_that_is_read(tmp_path, kind):
-    path = tmp_path / "old.json"
-    path.write_text(f'{{"schema": "limelight.{kind}/1", "text": "a film"}}')
-    sentence = rf"old.json': .* Its schema is 'limelight.{kind}/1', not 'limelight.{kind}/2'"
-    with pytest.raises(InputError, match=sentence):
-        judge(MODEL, TEXTS[:1], [str(path)])
 
 
 def test_of_explanations_of_every_class_the_judged_one_is_taken():

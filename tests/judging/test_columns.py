@@ -254,14 +254,6 @@ def test_shuffled_weights_are_the_same_numbers_elsewhere():
     )
 
 
-def test_a_model_that_hides_its_weights_cannot_be_checked_with_shuffled_ones():
-    model = limelight.wrap(sums, classes=["no", "yes"], scale="logit")
-    with pytest.raises(
-        InputError, match="the column 'sanity' needs the weights of the model, but a function"
-    ):
-        judge(model, [" ".join(WORDS)], ["loo"], columns=["sanity"])
-
-
 def test_stability_is_of_methods_that_sample_and_grows_with_their_samples():
     values = {
         "few": limelight.explainers.LimeSampled(samples=60),

@@ -113,13 +113,6 @@ def test_the_command_judges_what_a_run_has_stored(limelight, data, tmp_path):
     assert "there is no run at" in outcome.err
 
 
-def test_a_mistake_of_the_command_is_one_message(limelight, data):
-    outcome = limelight("judge", "--data", data, "--text-column", "text")
-    assert outcome.code == 2
-    assert "has no column 'text', only 'body', 'label'." in " ".join(outcome.err.split())
-    assert limelight("judge", "--data", "nowhere.csv").code == 2
-
-
 def test_rows_are_spread_evenly(tmp_path, data):
     assert [text[-1] for text in read_texts(data, limit=3)] == ["0", "4", "8"]
     assert len(read_texts(data, limit=99)) == 9

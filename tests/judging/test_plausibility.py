@@ -300,6 +300,12 @@ def test_a_wrong_rationale_raises_an_error_before_any_method_runs(rationales, me
     assert message in str(error.value)
 
 
+def test_an_annotator_with_an_empty_span_only_marked_nothing():
+    texts = ["a fine film", "a dull film"]
+    marked, empty = ([[[2, 6]], second] for second in ([], [[3, 3]]))
+    assert Rationales.parse(marked, texts) == Rationales.parse(empty, texts)
+
+
 def test_spans_overlap_are_empty_or_touch_part_of_a_word():
     text = "good films and bad ones"
     arguments = [[[12, 14], [0, 3], [2, 7], [4, 4]], None]

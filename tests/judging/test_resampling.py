@@ -12,6 +12,8 @@ from limelight.judging.candidates import Candidate
 from limelight.judging.removals import count_ties, draw_orders, sample_chance, tied_groups
 from limelight.judging.statistics import (
     DRAWS,
+    UNBOUNDED,
+    Bootstrap,
     bootstrap_means,
     bootstrap_shares,
     compare_pairs,
@@ -160,6 +162,21 @@ def test_intervals_of_all_pairs_are_those_of_texts_drawn_one_by_one():
         )
         half = sorted(largest)[-100] * error
         assert simultaneous_interval.interval == pytest.approx((share - half, share + half))
+
+
+def test_an_interval_leaves_out_0_exactly_if_p_is_below_5_percent():
+    deviations = np.sort(np.random.default_rng(0).normal(size=DRAWS))
+    middle = (deviations[1:] + deviations[:-1]) / 2
+    shares = np.concatenate([middle[40:60], middle[-60:-40]])  # between draws near the ends
+    count = np.full(len(shares), 20)
+    draws = np.repeat(deviations[:, None], len(shares), axis=1)
+    bootstrap = Bootstrap(shares, np.ones(len(shares)), draws, count, count, UNBOUNDED)
+    excluded = []
+    for column in range(len(shares)):
+        low, high = bootstrap.interval(column)
+        excluded.append(not low <= 0 <= high)
+        assert excluded[-1] == (bootstrap.p_value(column) < 0.05)
+    assert 0 < sum(excluded) < len(excluded)
 
 
 def test_intervals_of_all_pairs_hold_at_once():

@@ -19,7 +19,7 @@ class Chats(ThreadingHTTPServer):
     request_queue_size = 64
 
     def __init__(self, answer, seed=0):
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", 0), Handler)
         self.answer, self.rng, self.lock = answer, np.random.default_rng(seed), threading.Lock()
         self.faults, self.bodies, self.headers = [], [], []
 
@@ -40,32 +40,39 @@ class Chats(ThreadingHTTPServer):
         return {"choices": [choice], "usage": {"prompt_tokens": len(str(body["messages"])) // 4}}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
+    """Answers requests. The next fault of the server comes first."""
+
     def log_message(self, *_):
         pass
 
     def do_POST(self):
-        server = self.server
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        server.bodies.append(body)
-        server.headers.append(dict(self.headers))
-        fault = server.faults.pop(0) if server.faults else None
+        self.server.bodies.append(body)
+        self.server.headers.append(dict(self.headers))
+        self.react(body, self.server.faults.pop(0) if self.server.faults else None)
+
+    def react(self, body, fault):
         if fault == "drop":
             self.connection.close()
         elif fault == "slow":
             time.sleep(0.5)
-        elif isinstance(fault, dict):
-            self._send(200, fault)
+        elif isinstance(fault, dict | bytes):
+            self.send(200, fault)
         elif fault is not None:
             status, message, headers = fault
-            self._send(status, {"error": {"message": message}}, headers)
-        elif self.path != "/v1/chat/completions":
-            self._send(404, {"error": {"message": "no such address"}})
+            self.send(status, {"error": {"message": message}}, headers)
         else:
-            self._send(200, server.reply(body))
+            self.answer(body)
 
-    def _send(self, status, content, headers=()):
-        data = json.dumps(content).encode()
+    def answer(self, body):
+        if self.path != "/v1/chat/completions":
+            self.send(404, {"error": {"message": "no such address"}})
+        else:
+            self.send(200, self.server.reply(body))
+
+    def send(self, status, content, headers=()):
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
         for name, value in dict(headers, **{"Content-Length": str(len(data))}).items():
             self.send_header(name, value)
@@ -74,11 +81,16 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def chats(answer, seed=0):
-    """Start a server on a free port, and stop it."""
-    with Chats(answer, seed) as server:
+def running(server):
+    """Answer requests to a server in a thread, and stop it."""
+    with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield server
         server.shutdown()
         thread.join()
+
+
+def chats(answer, seed=0):
+    """Start a server on a free port, and stop it."""
+    return running(Chats(answer, seed))

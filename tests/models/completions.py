@@ -5,14 +5,12 @@ Its log-probabilities are known without the server, and it can be told to fail.
 
 import json
 import re
-import threading
-import time
 from collections import Counter
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
 import numpy as np
 import torch
+from chats import Handler, running
 
 KEY = "sk-very-secret-4711"
 _TOKEN = re.compile(r":\)| ?\w+| ?[^\w\s]|\s")  # a smile is one token
@@ -267,56 +265,40 @@ WRONG = {
 ALTERED = {**RIGHT, **WRONG}
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-    def do_POST(self):
+class _Handler(Handler):
+    def react(self, body, fault):
         server = self.server
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        server.bodies.append(body)
-        server.headers.append(dict(self.headers))
         server.paths.append(self.path)
         if server.meeting is not None and body.get("echo"):
             server.meeting.wait(10)
-        fault = server.faults.pop(0) if server.faults else None
-        if fault == "drop":
-            self.connection.close()
-        elif fault == "slow":
-            time.sleep(0.5)
-        elif fault == "garbage":
-            self._send(200, b'{"choices": [{"te')
+        if fault == "garbage":
+            fault = b'{"choices": [{"te'
         elif fault == "no log-probabilities":
-            self._send(200, {"choices": [{"text": body["prompt"], "logprobs": None}]})
-        elif isinstance(fault, dict | bytes):
-            self._send(200, fault)
-        elif fault is not None:
-            status, message, more = fault
-            self._send(status, {"error": {"message": message}}, more)
-        elif self.path != "/v1/completions" or body["model"] != server.name:
+            fault = {"choices": [{"text": body["prompt"], "logprobs": None}]}
+        super().react(body, fault)
+
+    def answer(self, body):
+        server = self.server
+        if self.path != "/v1/completions" or body["model"] != server.name:
             message = f"The model `{body['model']}` does not exist."
-            self._send(404, {"error": {"message": message}})
+            self.send(404, {"error": {"message": message}})
         elif server.is_too_long(body):
             message = (
                 f"This model's maximum context length is {server.limit} tokens. Please reduce."
             )
-            self._send(400, {"error": {"message": message, "type": "BadRequestError"}})
+            self.send(400, {"error": {"message": message, "type": "BadRequestError"}})
         else:
-            self._send(200, server.completion(body))
+            self.send(200, server.completion(body))
 
-    def _send(self, status, answer, more=()):
-        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+    def send(self, status, content, headers=()):
         if self.server.status_line is not None:
             self.wfile.write(self.server.status_line.encode() + b"\r\n\r\n")
-            return
-        if self.server.drips is not None:
-            self._send_in_two(data)
-            return
-        self.send_response(status)
-        for name, value in dict(more, **{"Content-Length": str(len(data))}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
+        elif self.server.drips is not None:
+            self._send_in_two(
+                content if isinstance(content, bytes) else json.dumps(content).encode()
+            )
+        else:
+            super().send(status, content, headers)
 
     def _send_in_two(self, data):
         """Send an answer, with a pause in the part of it that ``drips`` names."""
@@ -333,12 +315,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content[half:])
 
 
-@contextmanager
 def completions(shows="plain"):
     """Start a server on a free port, and stop it."""
-    with Completions(shows) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    return running(Completions(shows))

@@ -1,6 +1,5 @@
 """What a language model writes after a text, explained by its log-probability."""
 
-import inspect
 import re
 from functools import cache
 from itertools import permutations, product
@@ -315,32 +314,6 @@ def test_a_chat_is_written_out_by_its_template():
     assert limelight.explain(model, TEXT, answer="good").prediction.keys() == {"answer"}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"answer": " "}, "an answer must be a text with words"),
-        ({"answer": "good " * 60}, "Explain a shorter answer"),
-        ({"answer": "good", "window": "auto"}, "an answer belongs to the whole text"),
-        ({"answer": "good", "at": "film"}, "Leave at out"),
-    ],
-)
-def test_an_impossible_request_raises_an_error(change, message):
-    with pytest.raises(InputError, match=message):
-        limelight.explain(writer(), TEXT, **change)
-
-
-def test_per_token_is_for_written_answers():
-    network, tokenizer = language_model()
-    with pytest.raises(InputError, match="per_token is for written answers"):
-        limelight.wrap(
-            network,
-            tokenizer=tokenizer,
-            template=TEMPLATE,
-            labels={"no": "bad", "yes": "good"},
-            per_token=True,
-        )
-
-
 def unit_gains(orders, known, d):
     """Return what each unit adds when it joins those before it, the mean over ``orders``."""
     result = np.zeros(d)
@@ -594,12 +567,6 @@ def test_several_texts_have_an_answer_each(tmp_path):
     assert not (tmp_path / "no").exists()
 
 
-@pytest.mark.parametrize("name", ["target", "against", "scale"])
-def test_the_sentences_of_an_answer_have_no_classes(name):
-    with pytest.raises(InputError, match=f"^explain_sentences has no option {name}"):
-        limelight.explain_sentences(writer(), TEXT, "loo", **{name: "good"})
-
-
 def test_a_run_keeps_a_row_for_every_sentence(tmp_path):
     model, texts = writer(max_new_tokens=5), [TEXT, "The plot is bad. A superb film."]
     table = {"text": texts, "said": ["Good film. Bad plot.", None]}
@@ -647,20 +614,6 @@ def test_an_answer_that_is_cut_inside_a_character_ends_before_it(monkeypatch):
     monkeypatch.setattr(network, "generate", written)
     assert "\ufffd" not in model.generate(TEXT).text
     assert model.generate(TEXT).text.split() == ["good", "film"]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"per_token": "no"}, "per_token must be True or False, not 'no'"),
-        ({"max_new_tokens": True}, "max_new_tokens must be a positive whole number, not True"),
-    ],
-)
-def test_how_an_answer_is_written_is_checked(options, message):
-    network, tokenizer = language_model()
-    unchecked = inspect.unwrap(limelight.wrap)  # types are checked while tests run
-    with pytest.raises(InputError, match=message):
-        unchecked(network, tokenizer=tokenizer, **{"template": TEMPLATE, **options})
 
 
 def test_a_run_goes_on_only_with_answers_that_are_written_alike(tmp_path):

@@ -80,43 +80,6 @@ def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
     assert reason_missing(FUNCTION, "attention") == "Function does not support this"
 
 
-@pytest.mark.parametrize(
-    ("model", "method", "settings", "message"),
-    [
-        (
-            "own",
-            "lime",
-            {"samples": 100},
-            "the setting 'samples' of method 'lime' has no effect for this model. Leave samples "
-            "out, or use 'bandwidth', 'penalty', 'rows', 'tolerance', 'replacement', 'per_head' or "
-            "'fit'.",
-        ),
-        (
-            "function",
-            "shapley",
-            {"per_head": True},
-            "the setting 'per_head' of method 'shapley' has no effect for this model. Leave "
-            "per_head out, or use 'sampler', 'pairs', 'spare', 'orders', 'start', 'replacement', "
-            "'seed', 'tolerance', 'max_pairs' or 'until'.",
-        ),
-        ("function", "lime", {"feature_selection": "auto"}, "unknown setting of method 'lime': 'f"),
-        ("own", "alpha-avg", {"layer": 1}, "the setting 'layer' of method 'alpha-avg' has no e"),
-        (
-            "own",
-            "rollout",
-            {"layer": 1},
-            "the setting 'layer' of method 'rollout' has no effect for this model. Leave layer "
-            "out.",
-        ),
-    ],
-)
-def test_a_setting_without_effect_raises_an_error(model, method, settings, message):
-    chosen = tiny_model() if model == "own" else FUNCTION
-    with pytest.raises(InputError) as error:
-        limelight.explain(chosen, "w1 w2 w3", method, **settings)
-    assert str(error.value).startswith(message)
-
-
 def test_settings_objects_take_the_place_of_names():
     model = tiny_model(2)
     by_name = limelight.explain(model, "w1 w2 w3", "lime", bandwidth=0.5)

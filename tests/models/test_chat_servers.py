@@ -73,14 +73,6 @@ def http_server():
         yield value
 
 
-@pytest.fixture
-def slept(monkeypatch):
-    """The seconds that were waited, none of which pass."""
-    results = []
-    monkeypatch.setattr(endpoint, "_sleep", results.append)
-    return results
-
-
 def wrap_model(server, **options):
     defaults = {"model": "tiny", "agreement": ["yes", "no"], "estimate": None}
     return limelight.wrap_endpoint(server.url, **defaults | options)

@@ -32,14 +32,6 @@ def server():
         yield value
 
 
-@pytest.fixture
-def slept(monkeypatch):
-    """The seconds that were waited, none of which pass."""
-    results = []
-    monkeypatch.setattr(endpoint, "_sleep", results.append)
-    return results
-
-
 def wrap_model(server, **options):
     return limelight.wrap_endpoint(
         server.url, **{"model": "tiny", "template": TEMPLATE, "estimate": None} | options

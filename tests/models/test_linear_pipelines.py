@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from random_pipelines import blank_words
 
 import limelight
 from limelight.theory.enumeration import (
@@ -145,20 +146,11 @@ def pipeline_outputs(pipeline, texts):
     return np.asarray(result, dtype=np.float64).reshape(len(texts), -1)
 
 
-def without(e, keep):
-    """The text of an explanation with spaces where the removed words stood."""
-    letters = list(e.text)
-    for spans, stays in zip(e.spans, keep, strict=True):
-        for start, end in spans if not stays else ():
-            letters[start:end] = " " * (end - start)
-    return "".join(letters)
-
-
 def exact_scores(pipeline, e, classes):
     """Shapley values and LIME's limit from the pipeline's answers to all subsets of the words."""
     d = len(e.scores)
     keep = enumerate_masks(d)
-    f = pipeline_outputs(pipeline, [without(e, row) for row in keep])
+    f = pipeline_outputs(pipeline, [blank_words(e, row) for row in keep])
     index = classes.index(e.target)
     column = f[:, -1] if index == len(classes) - 1 else -f[:, 0] if f.shape[1] == 1 else f[:, index]
     Z = np.concatenate([np.ones((len(keep), 1)), keep], axis=1)
@@ -252,7 +244,7 @@ def test_a_fitted_search_is_what_it_found_best(inside):
     pipeline = search_result(inside)
     model, text = limelight.wrap(pipeline), "good film, dull plot"
     e = limelight.explain(model, text, "shapley", tolerance=1e-9)
-    f = pipeline.decision_function([without(e, row) for row in enumerate_masks(4)])
+    f = pipeline.decision_function([blank_words(e, row) for row in enumerate_masks(4)])
     assert np.abs(e.scores - f @ shapley_matrix(4)).max() <= e.bound
     if not inside:  # which knows nothing of the search, whose times differ each time
         assert model.fingerprint == limelight.wrap(pipeline.best_estimator_).fingerprint
@@ -399,7 +391,7 @@ def test_probabilities_are_sampled_because_they_have_no_exact_formula():
     pipeline = fit_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
     model, text = limelight.wrap(pipeline), "good dull film"
     e = limelight.explain(model, text, "shapley", scale="probability")
-    texts = [without(e, row) for row in enumerate_masks(3)]
+    texts = [blank_words(e, row) for row in enumerate_masks(3)]
     expected = pipeline.predict_proba(texts)[:, 1] @ shapley_matrix(3)
     np.testing.assert_allclose(e.scores, expected, atol=1e-9)
 

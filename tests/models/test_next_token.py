@@ -324,46 +324,6 @@ def test_template_and_labels_are_part_of_the_model():
     assert value != classifier(network, tokenizer, labels=other).fingerprint
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"template": "no place"}, "must contain {text} once, but 'no place' contains it 0 times"),
-        ({"template": "{text} {text}"}, "'{text} {text}' contains it 2 times"),
-        ({"template": 3}, "or give a string with {text} in it"),
-        ({"template": None}, "labels need a template (--template)"),
-        ({"template": [{"role": "user", "content": "{text}"}]}, "chat template"),
-        ({"template": ["{text}"]}, 'like {"role": "user"'),
-        (
-            {"labels": {"positive": "good"}},
-            "labels must have a word for each of at least two classes",
-        ),
-        ({"labels": ["good", "bad"]}, "labels must have a word for each of at least two classes"),
-        (
-            {"labels": {"a": "good", "b": " "}},
-            "labels must have a word for each of at least two classes",
-        ),
-        (
-            {"labels": {"a": "good", "b": "predictable"}},
-            "'predictable' is read as 'predict', '##able'. Choose another word for 'b'",
-        ),
-        (
-            {"labels": {"a": "good", "b": "good"}},
-            "token after the template, but 'good' is read as 'good'",
-        ),
-        ({"labels": {"a": "good", "b": "awful"}}, "'awful' is read as '[UNK]'"),
-        (
-            {"template": "film " * 40 + "{text}"},
-            "must leave room for the text, but it has 41 tokens and the model reads 31",
-        ),
-    ],
-)
-def test_an_impossible_request_raises_an_error(changes, sentence):
-    network, tokenizer = language_model()
-    with pytest.raises(InputError) as refused:
-        classifier(network, tokenizer, **changes)
-    assert sentence in str(refused.value)
-
-
 def test_other_networks_have_no_next_word():
     tokenizer = word_pieces()
     size = {"vocab_size": len(tokenizer), "hidden_size": 12, "num_attention_heads": 3}
@@ -410,28 +370,3 @@ def test_the_shell_asks_a_language_model(folder, limelight):
     assert json.loads(output.out)["probabilities"]["positive"] == pytest.approx(wanted[1], rel=1e-4)
     view = limelight("explain", *model, "-m", "loo", TEXTS[0])
     assert "superb" in view.out
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--template", "{text}"], "need a language model. Give its path (--model)."),
-        (["--model", "x", "--labels", "a=b,c=d"], "--labels needs a language model"),
-        (
-            ["--per-token"],
-            "need a language model. Give its path (--model).",
-        ),
-        (
-            ["--model", "x", "--template", "{text}", "--labels", "good"],
-            "must give each class a word, as in negative=bad,positive=good, not 'good'",
-        ),
-        (
-            ["--model", "x", "--template", "[{", "--labels", "a=b,c=d"],
-            "--template is not valid JSON (Expecting property name",
-        ),
-    ],
-)
-def test_mistakes_in_the_options_of_a_language_model_raise_an_error(options, message, limelight):
-    outcome = limelight("predict", *options, "a film")
-    assert outcome.code == 2
-    assert message in " ".join(outcome.err.split())

@@ -21,7 +21,7 @@ from limelight.theory.ratio_game import extract_document, value
 from limelight.verification import verify
 from option_models import KINDS, make_model
 
-from tiny_models import SIZES, tiny_model, update_digests
+from tiny_models import SIZES, update_digests
 
 TEXT = "w1 w5 never w5 w8 w2"
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -191,32 +191,6 @@ def test_a_folder_brings_the_model_back(kind, tmp_path):
 def test_options_change_the_fingerprint():
     prints = {make_model(kind).fingerprint for kind in KINDS}
     assert len(prints) == len(KINDS)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"skip": "mean"}, "a skip connection needs both its kind (skip) and its weights (W_s)."),
-        ({"skip": "means"}, "unknown skip: 'means'."),
-        ({"b_q": np.zeros((3, 4))}, "b_q has shape (3, 4), but its axis d_att must be 5."),
-        (
-            {"attention": "additive"},
-            "additive attention needs both its name (attention) and the weights of its hidden "
-            "units (w_a).",
-        ),
-        ({"w_a": np.zeros((3, 5))}, "additive attention needs both its name (attention)"),
-        ({"attention": "aditive"}, "unknown attention: 'aditive'. Did you mean 'additive'?"),
-        (
-            {"attention": "additive", "w_a": np.zeros((3, 4))},
-            "w_a has shape (3, 4), but its axis d_att must be 5.",
-        ),
-        ({"head_embeddings": True}, "embedding has shape (23, 7), but its axis K·d_e must be 21."),
-    ],
-)
-def test_options_that_do_not_fit_raise_an_error(changes, message):
-    with pytest.raises(InputError) as caught:
-        tiny_model(**changes)
-    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ def tagger(kind=AutoModelForTokenClassification):
     return limelight.wrap(network, tokenizer=tokenizer)
 
 
+@cache
 def window_spans(text=TEXT):
     """The characters of each window, as the warnings of explanations in all words state them."""
     result = set()

@@ -249,27 +249,6 @@ def test_repeated_words_stay_apart():
     assert e.features == ("film", "is", "bad", "film")
 
 
-@pytest.mark.parametrize(
-    ("text", "keywords", "message"),
-    [
-        ("bad film is bad", {"at": "bad"}, r"'bad' occurs 2 times in the text \(0:3, 12:15\)"),
-        ("bad film", {"at": "plot"}, "the text does not contain 'plot'"),
-        ("bad film", {"at": (1, 8)}, r"at must contain whole words, but 1:8 cuts 'bad' \(0:3\)"),
-        ("bad film", {"at": (3, 4)}, "around a word"),
-        ("bad film", {"at": 99}, "by its number from 0"),
-        ("bad film", {"at": "bad film"}, "to score the words of the span"),
-        ("film " * 40, {"at": (190, 194)}, "which are all that the model reads"),
-        ("film " * 40, {"at": (140, 149)}, "which are all that the model reads"),
-        ("bad film", {"at": "bad", "target": "GPE"}, "unknown class: 'GPE'"),
-        (("bad", "film"), {"at": "bad"}, "a tagger reads single texts"),
-    ],
-)  # fmt: skip
-def test_an_impossible_request_for_a_span_raises_an_error(text, keywords, message):
-    model, *_ = tagger()
-    with pytest.raises(InputError, match=message):
-        limelight.explain(model, text, "loo", **keywords)
-
-
 def test_a_span_that_the_cut_goes_through_is_left_out_and_the_others_are_explained():
     model, network, tokenizer = tagger("bert", ("NN", "VB"))  # every word is a span
     words = ["film"] * (model.max_length - 3) + [
@@ -400,25 +379,6 @@ def test_a_function_of_spans_gets_the_position_of_the_span_in_the_masked_text():
     result = limelight.explain_spans(overlapping, "Jordan Acme is bad", "loo")
     assert [(e.target, e.query.end) for e in result] == [("LOC", 6), ("ORG", 6), ("ORG", 11)]
     assert result[1].prediction["ORG"] == pytest.approx(log_odds(0.7))  # the surest that covers it
-
-
-@pytest.mark.parametrize(
-    ("spans", "sentence"),
-    [
-        ([(0, 99, "ORG", 1.0)], "a span must be"),
-        ([(0, 6, "ORG", 2.0)], "a span must be"),
-        ([(0, 6, "GPE", 1.0)], "the tag 'GPE', but its tags are"),
-        ([None], "a span must be"),
-        (None, "a span must be"),
-        ([("0", "6", "ORG", 1.0)], "a span must be"),
-        ([(0.5, 6, "ORG", 1.0)], "a span must be"),
-        ([(0, 6, "ORG", float("nan"))], "a span must be"),
-    ],
-)
-def test_outputs_that_are_no_spans_raise_an_error(spans, sentence):
-    model = limelight.wrap(lambda texts: [spans for _ in texts], tags=["ORG"])
-    with pytest.raises(InputError, match=sentence):
-        limelight.explain(model, "Jordan is bad", at="Jordan")
 
 
 def test_a_function_may_find_a_part_of_a_word():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import InputError
 
 from tiny_models import tiny_model
 
@@ -87,12 +86,6 @@ def test_an_unreachable_tolerance_gives_a_warning(make, text, method, most, name
         f"The largest standard error after {most} samples is {worst:.2g}, above the tolerance "
         f"{tolerance:.2g}. Raise max_samples, or max_pairs for 'shapley'."
     )
-
-
-@pytest.mark.parametrize("method", SETTINGS)
-def test_a_tolerance_is_positive(method):
-    with pytest.raises(InputError, match=r"tolerance must be positive, not 0\.0"):
-        limelight.explain(function(), TEXT, method, tolerance=0)
 
 
 def test_scores_are_within_a_few_tolerances_of_the_long_run():

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import limelight
-from limelight import InputError
 from limelight.models.hugging_face.subwords import window_ends
 
 from tiny_transformers import LIMIT, tiny
@@ -231,25 +230,6 @@ def test_several_texts_and_methods_share_one_reading(monkeypatch):
     assert texts == [TEXT, "good film"]
     assert [len(c.explanations[0].diagnostics["windows"]) for c in comparison] == [len(spans(
         limelight.explain(model, TEXT, "gxi", window=SIZE))), 1]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("window", "sentence"),
-    [
-        (2, "a window must have at least 3 tokens, not 2."),
-        *(
-            (
-                wrong,
-                f"window must be 'auto' or a number of tokens up to 31, not {wrong!r}.",
-            )
-            for wrong in (32, 0, True, "all")
-        ),
-    ],
-)
-def test_impossible_windows_raise_an_error(window, sentence):
-    with pytest.raises(InputError) as error:
-        limelight.explain(load_model(), TEXT, "gxi", window=window)
-    assert str(error.value) == sentence
 
 
 def test_the_command_line_takes_a_window(tmp_path, limelight):

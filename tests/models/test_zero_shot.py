@@ -92,29 +92,6 @@ def test_a_text_that_is_cut_is_reported():
     assert not any("the model reads" in n for n in limelight.explain(model, TEXT, "loo").warnings)
 
 
-@pytest.mark.parametrize(
-    ("wrap", "sentence"),
-    [
-        (lambda: limelight.wrap(zero_shot()), "needs its candidate labels"),
-        (lambda: limelight.wrap(zero_shot(), classes=[]), "needs its candidate labels"),
-        (lambda: limelight.wrap(zero_shot(), labels=LABELS), "does not take labels"),
-        (lambda: limelight.wrap(zero_shot(), pairs=True), "does not take pairs"),
-        (lambda: limelight.wrap(zero_shot(), classes=["x"]), "two names or more"),
-        (
-            lambda: limelight.wrap(zero_shot(hypothesis_template="It."), classes=LABELS),
-            "must have {} for the label in it, not 'It.'",
-        ),
-        (
-            lambda: limelight.wrap(zero_shot(("no", "yes")), classes=LABELS),
-            "begins with 'entail', but this one has no, yes",
-        ),
-    ],
-)
-def test_a_feature_that_a_zero_shot_pipeline_lacks_raises_an_error(wrap, sentence):
-    with pytest.raises(InputError, match=re.escape(sentence)):
-        wrap()
-
-
 def test_the_advice_for_a_pipeline_without_labels_works():
     with pytest.raises(InputError) as refused:
         limelight.wrap(zero_shot())

@@ -49,19 +49,24 @@ def open_elements(browser, tmp_path):
     return show
 
 
+def assert_markup_of_reports(page, e):
+    """Compare the words and bars of a page with those of a report."""
+    same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
+    for tag, python in (
+        ("limelight-words", words_html(e)),
+        ("limelight-bars", score_table_html(e)),
+    ):
+        target = page.eval_on_selector(tag, "node => node.innerHTML")
+        assert LIVE.sub("", target) == LIVE.sub("", page.evaluate(same, python)), tag
+
+
 @pytest.mark.parametrize(
     "text", [REVIEW, HOSTILE, "😀 good, שלום good! İstanbul", "good \u202e bad\x07 film", "x " * 90]
 )
 def test_words_and_bars_have_the_markup_of_the_reports(open_elements, text):
     e = explanation(text, T_max=60)
     with open_elements(e) as page:
-        same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
-        for tag, python in (
-            ("limelight-words", words_html(e)),
-            ("limelight-bars", score_table_html(e)),
-        ):
-            target = page.eval_on_selector(tag, "node => node.innerHTML")
-            assert LIVE.sub("", target) == LIVE.sub("", page.evaluate(same, python)), tag
+        assert_markup_of_reports(page, e)
 
 
 def test_the_two_sides_of_a_pair_have_the_markup_of_the_reports(open_elements):
@@ -74,13 +79,7 @@ def test_the_two_sides_of_a_pair_have_the_markup_of_the_reports(open_elements):
         ),
     )
     with open_elements(e) as page:
-        same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
-        for tag, python in (
-            ("limelight-words", words_html(e)),
-            ("limelight-bars", score_table_html(e)),
-        ):
-            target = page.eval_on_selector(tag, "node => node.innerHTML")
-            assert LIVE.sub("", target) == LIVE.sub("", page.evaluate(same, python)), tag
+        assert_markup_of_reports(page, e)
         assert page.locator("limelight-words .side").all_inner_texts() == ["first", "second"]
 
 
@@ -151,27 +150,3 @@ def test_a_bundle_keeps_private_names_apart_and_runs_each_module_once(tmp_path, 
     page.evaluate(bundle_module(main))
     assert page.evaluate("found") == [1, 3, 1]
     leave(page)
-
-
-@pytest.mark.parametrize(
-    ("sources", "message"),
-    [
-        (
-            {"one": "export const x = 1;\n", "two": "export const x = 2;\n"},
-            "two modules export 'x'",
-        ),
-        ({"one": "export const y = 1;\n", "two": ""}, "one.js does not export 'x'"),
-        ({"one": 'export const x = "</script>";\n', "two": ""}, "would end its script element"),
-        ({"one": "export default 1;\nexport const x = 1;\n", "two": ""}, "cannot be bundled"),
-        (
-            {"one": 'import "./main.js";\nexport const x = 1;\n', "two": ""},
-            "imports itself through other modules",
-        ),
-    ],
-)
-def test_what_cannot_be_bundled_is_refused(tmp_path, sources, message):
-    main = modules(
-        tmp_path, **sources, main='import { x } from "./one.js";\nimport "./two.js";\nx;\n'
-    )
-    with pytest.raises(ValueError, match=message):
-        bundle_module(main)

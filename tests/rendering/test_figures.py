@@ -1,9 +1,6 @@
-import sys
-
 import numpy as np
 import pytest
 
-from limelight.errors import InputError, MissingExtraError
 from limelight.rendering import figures
 from limelight.rendering.figures import SOFT
 from limelight.rendering.text_parts import model_tokens, visible_text
@@ -108,26 +105,3 @@ def test_the_words_of_a_sentence_are_all_drawn_inside_the_page():
         box = mark.get_window_extent()
         assert page.x0 <= box.x0 <= box.x1 <= page.x1
         assert page.y0 <= box.y0 <= box.y1 <= page.y1
-
-
-def test_another_suffix_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"must end in \.png, \.svg, \.pdf, not 'figure\.gif'\."):
-        figures.save_figure(figures.bar_chart(explanation()), "figure.gif")
-
-
-def test_a_method_without_pairs_has_no_interactions():
-    with pytest.raises(InputError, match="method 'lime' has no scores of pairs"):
-        figures.interaction_heatmap(explanation())
-
-
-def test_tokens_must_pair_with_rows():
-    with pytest.raises(InputError, match="must have the same length, not 2 and 3"):
-        figures.gradient_heatmap(np.zeros((3, 5)), ["a", "b"])
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(
-        MissingExtraError, match=r"figures need matplotlib\. .*run: pip install .*plots"
-    ):
-        figures.bar_chart(explanation())

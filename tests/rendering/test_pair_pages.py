@@ -58,20 +58,6 @@ def test_json_keeps_the_parts_and_does_without_them():
         Comparison(explanations=(e, replace(make_explanation("gxi"), parts=())))
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        (Part("a", "first", (0, 9), (0, 10)),),  # a content that is longer than its part
-        (Part("a", "first", (0, 9), (0, 9)), Part("b", "second", (8, 23), (10, 23))),
-        (Part("a", "first", (0, 9), (0, 9)), Part("b", "second", (10, 40), (10, 40))),
-        (Part("a", "first", (0, 9), (0, 9)), Part("a", "second", (10, 23), (10, 23))),
-    ],
-)
-def test_parts_that_do_not_fit_the_text_raise_an_error(parts):
-    with pytest.raises(InputError, match="parts must have"):
-        make_explanation(parts=parts)
-
-
 def test_the_pieces_name_each_side_once_and_are_the_text_again():
     cut = split_text(make_explanation())
     assert "".join(piece.text for piece in cut) == TEXT

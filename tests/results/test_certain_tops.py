@@ -141,21 +141,6 @@ def test_until_composes_with_a_tolerance():
     assert 1 in e.certain_tops
 
 
-MISTAKES = [
-    ({"method": "anchors", "until": "top 3"}, "cannot sample until .* Leave until out"),
-    ({"method": "interactions", "until": "top 3"}, "cannot sample until"),
-    ({"method": "shapley", "until": "the top 3"}, 'must be a number of features such as "top 3"'),
-    ({"method": "loo", "until": "top 0"}, 'must be a number of features such as "top 3"'),
-    ({"method": "shapley", "until": "top 3", "sampler": "regression"}, "until needs the sampler"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), MISTAKES)
-def test_until_is_checked(options, message):
-    with pytest.raises(InputError, match=message):
-        limelight.explain(MODEL, TEXT, **options)
-
-
 def test_exact_methods_meet_until_at_once():
     model, text = limelight.load(), "A superb film with a thin plot."
     for method in ("shapley", "lime", "loo", "alpha-avg"):
@@ -179,24 +164,6 @@ def test_a_run_stores_the_certificates(tmp_path):
         direct = limelight.explain(MODEL, text, "shapley", until="top 3")
         assert stored.certain_tops == direct.certain_tops
         assert stored.certain_tops
-
-
-FEATURE_MISTAKES = [
-    (("w0", "x"), "unknown feature: 'x'"),
-    ((12, "w0"), "from 0 to 11, not 12"),
-    ((-1, "w0"), "from 0 to 11, not -1"),
-    (("w0", "w0"), "'w0' is used twice"),
-    ((["w0", "w1", "w0"], "w2"), "'w0' is used twice"),
-    ((1.5, "w2"), "must be a name, a number or a list of them, not 1.5"),
-    (("w2", None), "must be a name, a number or a list of them, not None"),
-]
-
-
-@pytest.mark.parametrize(("features", "message"), FEATURE_MISTAKES)
-def test_features_of_a_difference_are_checked(features, message):
-    e = limelight.explain(MODEL, TEXT, "loo")
-    with pytest.raises(InputError, match=message):
-        e.difference(*features)
 
 
 def test_a_name_of_several_features_needs_a_number():

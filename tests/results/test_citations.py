@@ -3,7 +3,6 @@
 import io
 import json
 import math
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +13,6 @@ from rich.console import Console
 from scipy import stats
 
 import limelight
-from limelight.errors import InputError
 from limelight.rendering.citations import escape_markdown
 from limelight.rendering.text_parts import visible_text
 from limelight.results import Citations, Explanation, SpanExplanations
@@ -28,7 +26,6 @@ from limelight.sampling.ranks import MIN_DRAWS, lower_limits
 from limelight.sampling.regression import fit_sampled_lime
 from limelight.sampling.sample import Sample, make_coin_sampler
 from limelight.text import AnswerQuery, Part
-from shape_checks import no_type_checks
 
 from schema_files import schema_file
 
@@ -101,14 +98,6 @@ def test_unknown_errors_give_no_citation_and_say_so():
         SCORES, bound=None, stderr=np.full(3, 1e-9), draws=np.ones((MIN_DRAWS - 1, 3))
     )
     assert few_draws.citations().warnings == (UNKNOWN_ERRORS,)
-
-
-@pytest.mark.parametrize("name", ["until", "tolerance"])
-def test_draws_that_stop_at_a_good_moment_give_no_citations(name):
-    stderr, settings = np.full(3, 0.1), {"features": "sentences", name: "top 3"}
-    sentences = explain_answer(SCORES, stderr=stderr, bound=None, settings=settings)
-    with pytest.raises(InputError, match=f"Explain the answer without {name}"):
-        sentences.citations()
 
 
 def test_learned_scores_use_normal_errors():
@@ -247,42 +236,6 @@ def test_the_shipped_schema_describes_the_files():
     shipped = (codec.SCHEMAS / "citations.schema.json").read_bytes()
     assert shipped == schema_file(codec.CitationRecord)
     jsonschema.validate(json.loads(C.to_json()), json.loads(shipped))
-
-
-DAMAGES = [
-    ({"schema": "limelight.citations/2"}, "Its schema is"),
-    ({"unknown": 1}, "unknown"),
-    ({"confidence": 1.5}, "confidence must be between 0 and 1"),
-    ({"threshold": 0.6}, "texts and sources that their limits imply"),
-    ({"explanations": []}, "Use them on a result of explain_sentences"),
-    ({"statements": []}, "limits must have the shape"),
-]
-
-
-@pytest.mark.parametrize(("damage", "message"), DAMAGES)
-def test_a_damaged_file_raises_an_error(damage, message):
-    with pytest.raises(InputError, match=message):
-        Citations.from_json(json.dumps(json.loads(C.to_json()) | damage))
-
-
-MISTAKES = [
-    (lambda: EXACT.citations(confidence=95), "confidence must be between 0 and 1, not 95"),
-    (lambda: EXACT.citations(confidence="high"), "confidence must be a number"),
-    (lambda: EXACT.citations(threshold=math.nan), "threshold must be finite"),
-    (lambda: EXACT.citations(threshold=True), "threshold must be a number"),
-    (lambda: SpanExplanations("", ()).citations(), "Use them on a result of explain_sentences"),
-    (lambda: explain_answer(SCORES, signed=False).citations(), "'banzhaf' does not have"),
-    (lambda: replace(C, limits=C.limits + 1.0), "be at most as large"),
-    (lambda: replace(C, limits=C.limits[:, :2]), r"shape \(3, 3\)"),
-    (lambda: replace(C, explanations=C.explanations[:2]), "one explanation for each sentence"),
-    (lambda: replace(C, explanations=C.explanations[::-1]), "one explanation for each sentence"),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), MISTAKES)
-def test_mistakes_raise_an_error(call, message):
-    with no_type_checks(), pytest.raises(InputError, match=message):
-        call()
 
 
 def test_the_table_has_a_row_per_citation_and_one_for_a_statement_without_a_source():

@@ -7,7 +7,6 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from limelight import InputError
 from limelight.rendering.markup import table_html
 from limelight.rendering.terminal import View, table_text
 from limelight.results import (
@@ -56,11 +55,6 @@ def test_no_result_was_forgotten():
 def subclass_names(parent):  # names, because a class with slots exists twice
     children = parent.__subclasses__()
     return {name for child in children for name in (child.__name__, *subclass_names(child))}
-
-
-def test_a_result_without_a_fragment_raises_an_error():
-    with pytest.raises(InputError, match="a RunSummary has no fragment, only a page"):
-        RunSummary.to_html(object.__new__(RunSummary), fragment=True)
 
 
 TABLE = Table(

@@ -228,11 +228,6 @@ def test_no_method_can_find_it_either(change):
         make_explanation(**change)
 
 
-def test_a_setting_with_the_name_of_a_fact_is_not_written():
-    with pytest.raises(InputError, match="files already use the name 'link'"):
-        make_explanation(settings={"link": "softmax"}).to_json()
-
-
 def test_numbers_of_numpy_are_numbers():
     e = make_explanation(
         bound=np.float64(0.5), settings={"n": np.int64(3), "t": (1, np.float64(2.5))}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import Explanation, InputError
+from limelight import Explanation
 
 pytest.importorskip("PIL")
 
@@ -54,9 +54,3 @@ def test_a_pixel_of_a_segment_has_its_score_and_others_have_none(scale):
     is_equal = np.isclose(scores, expected, atol=1e-6, equal_nan=True)
     # Only pixels at the borders of a reduced copy may belong to the neighbor.
     assert is_equal.all() if scale == 1 else is_equal.mean() > 0.98
-
-
-def test_a_text_has_no_pixels():
-    e = limelight.explain(limelight.load(), "A superb film.", "loo")
-    with pytest.raises(InputError, match="needs an explanation of an image"):
-        e.to_array()

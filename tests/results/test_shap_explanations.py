@@ -1,7 +1,5 @@
 """to_shap: the shap package keeps the numbers, and its plots accept them."""
 
-import sys
-
 import matplotlib
 import numpy as np
 import pytest
@@ -121,10 +119,3 @@ def test_explanations_that_do_not_fit_together_raise():
     ):
         with pytest.raises(InputError, match=message):
             limelight.results.Explanations(explanations).to_shap()
-
-
-def test_without_shap_the_message_says_how_to_install_it(monkeypatch):
-    (e, *_) = explain_all()
-    monkeypatch.setitem(sys.modules, "shap", None)
-    with pytest.raises(InputError, match="needs shap; run: pip install shap"):
-        e.to_shap()

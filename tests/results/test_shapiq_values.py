@@ -1,14 +1,13 @@
 """to_shapiq and back: the numbers of shapiq's own computation on the same game."""
 
 import math
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import limelight
-from limelight import Explanation, InputError
+from limelight import Explanation
 
 TEXT = "a superb film but the end is dull"
 
@@ -125,40 +124,3 @@ def test_values_without_shapiq_are_read_by_their_players():
     assert again.pairs.features.tolist() == [[1, 2], [0, 2]]
     assert again.pairs.scores.tolist() == [4.0, -3.0]
     assert (again.base_value, again.signed, again.warnings) == (0.5, True, ())
-
-
-@pytest.mark.parametrize(
-    ("values", "players", "message"),
-    [
-        ({(0,): 1.0}, 3, "have 3 players, but the explanation has"),
-        ({(0, 1, 2): 1.0}, None, "needs values of order 1 and 2"),
-        ({(): 1.0}, None, "needs values of order 1 and 2"),
-    ],
-)
-def test_values_that_do_not_fit_raise(values, players, message):
-    e = explain("loo")
-    with pytest.raises(InputError, match=message):
-        Explanation.from_shapiq(fake_values(values, players or len(e)), e)
-
-
-@pytest.mark.parametrize(
-    ("first_order", "message"),
-    [
-        ({"method": "banzhaf"}, "must be an explanation by 'shapley'"),
-        ({"method": "shapley", "text": "a dull end"}, "different values of text"),
-    ],
-)
-def test_values_of_single_features_belong_to_the_pairs(monkeypatch, first_order, message):
-    monkeypatch.setitem(sys.modules, "shapiq", SimpleNamespace())
-    singles = limelight.explain(MODEL, first_order.get("text", TEXT), first_order["method"])
-    with pytest.raises(InputError, match=message):
-        explain("interactions").to_shapiq(singles)
-
-
-def test_methods_without_an_index_raise(monkeypatch):
-    monkeypatch.setitem(sys.modules, "shapiq", SimpleNamespace())
-    with pytest.raises(InputError, match="shapiq has no index for the scores of 'lime'"):
-        explain("lime").to_shapiq()
-    monkeypatch.setitem(sys.modules, "shapiq", None)
-    with pytest.raises(InputError, match="needs shapiq; run: pip install shapiq"):
-        explain("shapley").to_shapiq()

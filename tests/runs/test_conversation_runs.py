@@ -274,36 +274,10 @@ def test_a_conversation_is_a_cell_of_any_format(tmp_path, ending):
     assert [Conversation.from_cell(cell) for cell in cells] == conversations
 
 
-@pytest.mark.parametrize(
-    ("names", "options", "message"),
-    [
-        ("ab", {"text": "a", "messages": "b"}, r"text_column \(--text-column\) or messages_column"),
-        ("ab", {"pair": "a", "messages": "b"}, r"pair_column \(--pair-column\) is for pairs"),
-        ("ab", {"pair": "a", "documents": "b"}, r"pair_column \(--pair-column\) is for pairs"),
-        ("a", {"messages": "b"}, "has no column 'b'.*--messages-column"),
-        ("a", {"documents": "b"}, "has no column 'b'.*--documents-column"),
-    ],
-)
-def test_columns_of_other_inputs_raise_an_error(names, options, message):
-    with pytest.raises(InputError, match=message):
-        open_data({name: ["x"] for name in names}, **options)
-
-
-def test_a_column_of_numbers_has_no_documents():
-    with pytest.raises(InputError, match="must contain lists, not int64"):
-        open_data({"question": ["x"], "sources": [1]}, documents="sources")
-
-
 @pytest.mark.parametrize("name", ["question", "query", "prompt", "text", "anything"])
 def test_the_column_of_the_questions_is_found(name):
     columns = open_data({name: ["x"], "sources": [["a"]]}, documents="sources").columns
     assert (columns.text, columns.documents, columns.pair) == (name, "sources", None)
-
-
-def test_a_classifier_has_no_columns_of_conversations(tmp_path):
-    for options in (CHAT_OPTIONS, {"documents_column": "sources"}):
-        with pytest.raises(InputError, match=f"{next(iter(options))} needs a language model"):
-            limelight.explain_data(limelight.load(), CHAT_DATA, output=tmp_path / "x", **options)
 
 
 def test_a_text_that_looks_like_a_stored_conversation_is_an_error_of_its_row(tmp_path):

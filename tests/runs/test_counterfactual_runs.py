@@ -82,14 +82,6 @@ def test_a_run_without_the_option_has_no_such_column(tmp_path):
     assert run.summary().decisions.records() == []
 
 
-def test_a_model_of_scores_raises_an_error_before_the_run(tmp_path):
-    model = limelight.wrap(lambda texts: [[len(t)] for t in texts], classes=["n"], scale="score")
-    with pytest.raises(InputError, match="predicts a score"):
-        limelight.explain_data(
-            model, TEXTS[:2], "loo", output=tmp_path / "run", counterfactual=True, progress=False
-        )
-
-
 def test_the_same_run_has_the_same_bytes(read_stored, tmp_path):
     data = {"text": TEXTS, "counterfactual": list("abcdef")}
     again = limelight.explain_data(

@@ -295,16 +295,6 @@ def test_a_splitter_of_the_same_name_that_cuts_otherwise_resumes_nothing(tmp_pat
         commas.compare(explain_run("other", ";"))
 
 
-def test_without_ray_the_extra_is_named(monkeypatch):
-    from limelight.runs import RayActors
-
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(
-        InputError, match=r"the engine 'ray' needs Ray\. .*run: pip install .*cluster"
-    ):
-        RayActors()
-
-
 def test_a_wrong_or_stopped_executor_raises_an_error(model, tmp_path):
     options = {"output": tmp_path / "run", "progress": False, "shard_texts": 2}
     with pytest.raises(

@@ -136,12 +136,6 @@ def test_columns_of_usual_names_are_found_unless_a_text_is_there(names, text, pa
     assert (columns.text, columns.pair) == chosen
 
 
-@pytest.mark.parametrize(("text", "pair"), [("b", "b"), (None, "text")])
-def test_the_two_texts_of_a_pair_are_in_two_columns(text, pair):
-    with pytest.raises(InputError, match=f"must be different columns, but both are '{pair}'"):
-        open_data({"a": ["x"], "b": ["y"], "text": ["z"]}, text=text, pair=pair)
-
-
 def test_labeled_pairs_are_read_and_measured(tmp_path):
     path = write_content(tmp_path, ".csv")
     data = limelight.read_labeled(path)

@@ -82,11 +82,6 @@ def explain_text(model, folder, **options):
     return limelight.explain_data(model, DATA, "loo", **options)
 
 
-def same_name(function, name="__call__"):
-    function.__qualname__ = name
-    return function
-
-
 CHANGES = {
     "function": (
         wrap_model,

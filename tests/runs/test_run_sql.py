@@ -111,13 +111,6 @@ def test_duckdb_draws_no_bar_over_what_is_printed(run):
     assert rows["bar"].to_pylist() == [False]
 
 
-def test_wrong_sql_raises_an_error_of_one_sentence(run):
-    with pytest.raises(InputError, match=r'^the query failed: syntax error at or near "SELEC"\.$'):
-        run.sql("SELEC 1")
-    with pytest.raises(InputError, match=r'the query failed: .*"nothing" not found'):
-        run.sql("SELECT nothing FROM words")
-
-
 def test_a_run_without_shards_has_empty_views(run, tmp_path):
     (tmp_path / "run.json").write_bytes((run.path / "run.json").read_bytes())
     for view in ("texts", "words"):

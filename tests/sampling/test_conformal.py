@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import limelight
 from limelight.errors import InputError
 from limelight.sampling.conformal import conformal_threshold
-from shape_checks import no_type_checks
 
 
 def false_alarm_rate(values, threshold):
@@ -83,21 +81,3 @@ def test_the_rank_is_that_of_fractions(n, alpha):
     needed = next(m for m in range(1, 10_000) if 1 / (m + 1) <= alpha)
     with pytest.raises(InputError, match=f"needs at least {needed} benign scores, not {n}"):
         conformal_threshold(scores, alpha)
-
-
-MISTAKES = [
-    ([1.0], 0, "alpha must be between 0 and 1, not 0"),
-    ([1.0], 1, "alpha must be between 0 and 1, not 1"),
-    ([1.0], math.nan, "alpha must be between 0 and 1, not nan"),
-    ([1.0], "5 %", "alpha must be a number"),
-    ([1.0, math.nan], 0.5, "a list of finite numbers"),
-    ([[1.0], [2.0]], 0.5, "a list of finite numbers"),
-    (["a"], 0.5, "a list of numbers"),
-    ([], 0.05, "needs at least 19 benign scores, not 0. Add benign conversations"),
-]
-
-
-@pytest.mark.parametrize(("scores", "alpha", "message"), MISTAKES)
-def test_mistakes_raise_an_error(scores, alpha, message):
-    with no_type_checks(), pytest.raises(InputError, match=message):
-        limelight.conformal_threshold(scores, alpha)

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.errors import InputError
 from limelight.sampling.masks import (
     MASK_SIZE_POWERS,
     draw_balanced_masks,
@@ -220,10 +219,3 @@ def test_the_weight_of_a_mask_depends_on_its_cosine_distance_to_the_whole_text(d
     full = np.sqrt(keep.sum(axis=1) * d)  # |Z| |1|; the distance of a mask of nothing is 1
     distance = 1 - keep.sum(axis=1) / np.where(full > 0, full, 1)
     np.testing.assert_allclose(weight, np.exp(-((distance / bandwidth) ** 2) / 2), rtol=1e-9)
-
-
-def test_bad_settings_are_named():
-    with pytest.raises(InputError, match=r"bandwidth must be positive, not 0\.0\."):
-        make_lime_sampler(3, bandwidth=0.0)
-    with pytest.raises(InputError, match=r"unknown sizes: 'unifrm'\. Did you mean 'uniform'"):
-        removed_count_probabilities(3, "unifrm", 0.25)

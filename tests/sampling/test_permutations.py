@@ -7,7 +7,10 @@ import pytest
 from scipy import stats
 
 import limelight
-from limelight.sampling.all_masks import shapley_values_from_all_masks
+from limelight.sampling.all_masks import (
+    shapley_values_from_all_masks,
+    values_from_repeated_outputs,
+)
 from limelight.sampling.orders import (
     draw_orders,
     evaluate_orders,
@@ -15,7 +18,9 @@ from limelight.sampling.orders import (
     shapley_values_from_orders,
 )
 from limelight.sampling.pairs import (
+    PairSampler,
     pair_coefficients,
+    pair_influence_sums,
     shapley_pair_coefficients,
     weighted_pair_sums,
 )
@@ -224,3 +229,55 @@ def test_coefficients_of_more_features_weigh_all_sizes_alike():
             counts = (*counts, [m * (m - 1) for m in sizes])[kept]
             np.testing.assert_allclose(coefficients[kept, sizes] * counts, sign * d)
             assert np.count_nonzero(coefficients[kept]) == len(sizes)
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf"])
+def test_the_mean_over_masks_of_a_pair_sampler_is_the_interaction(index):
+    d, n = 5, 20_000
+    sampler = PairSampler(d, index)
+    keep, weights = sampler(n, np.random.default_rng(0))
+    assert (weights == 1).all()
+    keep = keep.astype(float)
+    f = keep[:, :2].all(axis=1) + 3.0 * keep[:, 2:4].all(axis=1)
+    sums = pair_influence_sums(keep, f / n, sampler.coefficients)
+    error = np.sqrt(sums.second)
+    assert abs(sums.first[0, 1] - 1) <= 5 * error[0, 1]
+    assert abs(sums.first[2, 3] - 3) <= 5 * error[2, 3]
+    assert abs(sums.first[0, 4]) <= 5 * error[0, 4] < 0.5
+
+
+def test_the_largest_contribution_of_a_pair_is_that_of_a_loop_over_masks():
+    d, rng = 4, np.random.default_rng(1)
+    coefficients = shapley_pair_coefficients(d)
+    for n in (1, 6):
+        keep, share = rng.integers(0, 2, (n, d)).astype(float), rng.normal(size=n)
+        largest = pair_influence_sums(keep, share, coefficients).largest
+        for j, k in permutations(range(d), 2):
+            contributions = [
+                abs(value * coefficients[int(mask[j] + mask[k]), int(mask.sum())])
+                for mask, value in zip(keep, share, strict=True)
+            ]
+            assert largest[j, k] == max(contributions)
+
+
+def test_errors_of_repeated_outputs_are_their_spread():
+    rng, k = np.random.default_rng(0), 10
+    matrix, size = rng.normal(size=(8, 3)), np.linspace(0.5, 2, 8)
+    errors = [
+        values_from_repeated_outputs(
+            size[:, None] * rng.normal(size=(8, k)), matrix, known_range=1.0
+        ).stderr
+        for _ in range(100)
+    ]
+    truth = np.sqrt(matrix.T**2 @ size**2 / k)
+    np.testing.assert_allclose(np.mean(errors, axis=0), truth, rtol=0.2)
+
+
+def test_errors_of_outputs_that_agree_allow_for_three_that_do_not():
+    matrix, known_range = np.array([[1.0], [-1.0]]), 2.0
+    five, ten = (
+        values_from_repeated_outputs(np.ones((2, k)), matrix, known_range=known_range).stderr[0]
+        for k in (5, 10)
+    )
+    assert five == pytest.approx(2 * ten)
+    assert 3 * known_range / 10 <= 2 * ten <= 3 * 3 * known_range / 10

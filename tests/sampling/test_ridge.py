@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.linear_model import Ridge
 
-from limelight.errors import InputError
-from limelight.sampling.regression import fit_sampled_lime, forward_selection, select_features
+from limelight.sampling.regression import fit_sampled_lime, forward_selection
 from limelight.sampling.sample import Sample, fit_until_stopped, make_lime_sampler
 from limelight.sampling.stopping import StoppingRule
 
@@ -157,14 +156,6 @@ def test_forward_selection_passes_over_a_copy_of_a_chosen_word():
     assert forward_selection(x.T @ x, x.T @ y, 3) == (0, 2, 3)
 
 
-def test_an_unknown_selection_is_named():
-    centered = make_sample(random_game(0, 3), 3, 20).moments.center()
-    with pytest.raises(
-        InputError, match=r"unknown feature_selection: 'lasso'\. Choose from: auto, forw"
-    ):
-        select_features(centered, 0, count=2, method="lasso")
-
-
 def test_sampling_stops_when_the_tolerance_is_met():
     sample = make_sample(random_game(1, 6), 6, 1)
     stopping = StoppingRule(tolerance=0.01, max_count=10**6)
@@ -189,19 +180,3 @@ def test_memory_does_not_hold_the_masks_as_numbers():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 15e6  # the masks as floats would take 58 MB
-
-
-@pytest.mark.parametrize(
-    ("outputs", "message"),
-    [
-        (np.zeros((1, 1)), r"3 rows of numbers for 3 masks, not the shape \(1, 1\)\."),
-        (np.zeros(3), r"3 rows of numbers for 3 masks, not the shape \(3,\)\."),
-        (np.array([[0.0], [np.nan], [np.inf]]), r"finite numbers, not 2 infinite or NaN of 3\."),
-    ],
-)
-def test_outputs_of_the_wrong_shape_or_with_nan_raise_an_error(outputs, message):
-    def game(keep):
-        return np.zeros((1, 1)) if len(keep) == 1 else outputs
-
-    with pytest.raises(InputError, match=message):
-        make_sample(game, 4, 4)

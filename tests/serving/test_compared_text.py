@@ -11,7 +11,6 @@ pytest.importorskip("starlette", reason="the page is served with starlette (extr
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
 import limelight
-from limelight.errors import InputError
 from limelight.serving.texts import SECTIONS, TextRequest, compute_sections
 
 TEXT = "not a bad film but a dull plot"
@@ -106,11 +105,6 @@ def test_tables_are_those_of_the_reports(shipped):
 )
 def test_a_section_that_cannot_be_computed_has_an_error_message(shipped, name, methods, message):
     assert sections(shipped, [name], methods=methods)[name] == {"error": message}
-
-
-def test_an_unknown_section_raises_an_error(shipped):
-    with pytest.raises(InputError, match=r"no section 'nothing'. Choose from curves, pairs"):
-        sections(shipped, ["nothing"])
 
 
 def test_every_section_is_escaped(shipped):

@@ -141,16 +141,6 @@ def test_protected_messages_keep_their_protection_when_numbers_change(model):
     assert read_explanation(answer).features == ("2 user",)
 
 
-def test_a_chat_needs_a_message_and_documents_their_question(model):
-    changes = [(f"{i} {message['role']}", 0, None) for i, message in enumerate(MESSAGES[:-1])]
-    with pytest.raises(InputError, match="no message is left before the answer"):
-        encode_answer(model, changes=changes, **CHAT)
-    with pytest.raises(InputError, match="the question of documents must be a text with words"):
-        encode_answer(model, text=" ", documents=TEXTS)
-    with pytest.raises(InputError, match="the cell of messages is not valid JSON"):
-        encode_answer(model, text="[", messages=True)
-
-
 @pytest.mark.parametrize("inside", [1, 3])
 def test_the_words_of_one_message_are_scored_in_the_chat(model, inside):
     start, end = limelight.explain(model, MESSAGES, "loo").parts[inside].content

@@ -14,7 +14,6 @@ pytest.importorskip("starlette", reason="the page is served with starlette (extr
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
 import limelight
-from limelight.errors import InputError
 from limelight.serving import guard, serve
 
 REQUEST = {"tab": "t", "panel": "p", "text": "a good film", "methods": ["loo"]}
@@ -194,23 +193,6 @@ def test_whoever_leaves_in_the_middle_of_a_request_leaves_no_traceback(served, c
         assert send_request(served.url)[0] == 200
     assert "Traceback" not in capfd.readouterr().err
     assert caplog.records == []
-
-
-def test_a_port_in_use_raises_an_error(served):
-    port = urlsplit(served.url).port
-    with pytest.raises(InputError, match=f"port {port} is in use. Choose another"):
-        serve(port=port)
-
-
-@pytest.mark.parametrize("port", [-1, 65536])
-def test_an_invalid_port_raises_an_error(port):
-    with pytest.raises(InputError, match=f"port must be a number from 0 to 65535, not {port}"):
-        serve(port=port)
-
-
-def test_an_invalid_host_raises_an_error():
-    with pytest.raises(InputError, match=r"no host 'no\.such\.host\.invalid'"):
-        serve(host="no.such.host.invalid")
 
 
 def test_a_stopped_server_frees_its_port_and_its_repr_says_stopped():

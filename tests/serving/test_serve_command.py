@@ -4,7 +4,6 @@ import contextlib
 import html
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from limelight.cli.pages import serve as serve_command
 from limelight.errors import InputError
 from limelight.models.attention.folder import save_folder
 from limelight.serving import serve
-from limelight.serving.server import _check_arguments, _default_models, _open_stored
+from limelight.serving.server import _default_models
 
 from tiny_models import tiny_model
 
@@ -223,28 +222,6 @@ def test_invalid_options_are_one_message_and_exit_code_2(limelight, arguments, m
     assert outcome.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"port": "80"}, "port must be a number from 0 to 65535, not '80'."),
-        ({"port": 1.5}, "port must be a number from 0 to 65535, not 1.5."),
-        ({"host": 5}, "host must be a name or an address, as text, not 5."),
-        ({"seconds": "1"}, "seconds must be a number above 0 and below 1e9, not '1'."),
-    ],
-)
-def test_an_invalid_argument_in_python_is_one_message(arguments, message):
-    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-        _check_arguments(**{"host": "127.0.0.1", "port": None, "seconds": 1, **arguments})
-
-
-@pytest.mark.parametrize("name", ["run", "judgment"])
-def test_a_run_or_a_judgment_that_is_no_path_is_one_message(name):
-    with pytest.raises(
-        InputError, match=rf"^{name} must be a {name.title()} or its path, not 5\.$"
-    ):
-        _open_stored(5, name, dict, dict)
-
-
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     """A run and a judgment of the shipped model, and a judgment of another one, as paths."""
@@ -313,13 +290,6 @@ def test_the_error_about_a_run_of_another_model_names_the_option(limelight, stor
     outcome = limelight("serve", "--model", tmp_path / "model", "--run", stored["run"])
     assert outcome.code == 2
     assert "add --anyway" in outcome.err
-
-
-def test_a_judgment_of_an_older_version_is_named(tmp_path):
-    path = tmp_path / "old.json"
-    path.write_text('{"schema": "limelight.judgment/1"}')
-    with pytest.raises(InputError, match=r"old.json': .* this version reads"):
-        serve(tiny_model(), judgment=path, port=0)
 
 
 @pytest.mark.parametrize(("host", "named"), [("0.0.0.0", True), ("192.168.0.7", False)])

@@ -54,12 +54,6 @@ def test_unknown_words_are_reported():
     assert read("a great film").warnings == ()
 
 
-@pytest.mark.parametrize("text", ["", "   ", '"""', ";:", "<br />"])
-def test_a_text_without_words_is_refused(text):
-    with pytest.raises(InputError, match=r"the text has no words. Give at least one word"):
-        read(text)
-
-
 @given(st.lists(st.sampled_from(["a", "great", "film", "zebra"]), min_size=1, max_size=20))
 def test_words_gather_every_occurrence(words):
     model_input = read(" ".join(words), T_max=11)
@@ -113,15 +107,6 @@ def test_a_protected_phrase_is_found_where_its_words_follow_each_other():
     features = build_features(model_input, protect=find_phrase(model_input, "great film"))
     assert features.strings == ("a", "film")
     assert features.spans[1] == ((13, 17),)
-
-
-def test_an_unknown_kind_of_feature_gets_a_guess():
-    with pytest.raises(InputError) as error:
-        build_features(read("a"), "word")
-    assert str(error.value) == (
-        "unknown features: 'word'. Did you mean 'words'? Choose from: words, positions, sentences, "
-        "paragraphs, lines."
-    )
 
 
 def test_a_megabyte_of_anything_is_read():

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ratio_games import peaked_game, quick, random_game, value_spread
 
-from limelight.errors import InputError
 from limelight.theory import faithfulness
 from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.faithfulness import (
@@ -256,15 +255,6 @@ def test_constant_games_have_no_room():
     )
     extremes, chance = size_extremes(game), random_removal_mean(game)
     np.testing.assert_allclose([*extremes.low, *extremes.high, chance.value], 1, atol=1e-12)
-
-
-def test_a_game_of_several_documents_or_classes_raises_an_error():
-    for game, sizes in (
-        (random_game(0), r"shape \(\) and 2 classes"),
-        (random_game(0, C=1, batch=(2,)), r"shape \(2,\) and 1 classes"),
-    ):
-        with pytest.raises(InputError, match=f"one document and one class, not a batch of {sizes}"):
-            size_extremes(game)
 
 
 def test_torch_tensors_give_the_same():

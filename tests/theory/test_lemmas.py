@@ -10,7 +10,6 @@ import pytest
 from ratio_games import random_game
 from test_lime_theorem import theorem_game
 
-from limelight.errors import DomainError
 from limelight.theory.conditionals import expectations
 from limelight.theory.enumeration import enumerate_masks, lime_by_enumeration
 from limelight.theory.heavy_form import heavy_form
@@ -60,19 +59,6 @@ def test_lemma_d5_counts_subsets_without_one_word(s):
     assert kept_given_kept(N, s) == pytest.approx(share(lambda x: 0 not in x))
     assert removed_given_kept(N, s) == pytest.approx(share(lambda x: 0 in x))
     assert kept_given_kept(N, s, words=2) == pytest.approx(share(lambda x: not {0, 1} & x))
-
-
-def test_the_lemmas_name_what_they_need():
-    with pytest.raises(DomainError, match="s must be less than n = 5"):
-        kept_given_kept(5, 5)
-    with pytest.raises(DomainError, match="s must be from 0 to n"):
-        kept_probability(5, 6)
-    with pytest.raises(DomainError, match=r"Lemma D\.3"):
-        conditional_variance(np.ones(2), np.ones(2), 1)
-    with pytest.raises(DomainError, match=r"Lemma D\.1"):
-        expected_ratio_bound(c=0.0, C=1.0, n=1.0, variance=1.0)
-    with pytest.raises(DomainError, match=r"Lemma D\.2"):
-        ratio_integral(-1.0)
 
 
 @pytest.mark.parametrize("s", range(N))

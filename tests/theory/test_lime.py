@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ratio_games import games, peaked_game, quick, random_game, value_spread
 
-from limelight.errors import DomainError, InputError
+from limelight.errors import DomainError
 from limelight.theory.enumeration import enumerate_masks, lime_by_enumeration
 from limelight.theory.lime import lime
 from limelight.theory.lime_recurrence import lime_by_recurrence
@@ -276,27 +276,6 @@ def test_extreme_games_stay_finite_and_within_their_bound(name):
         assert np.isfinite(x).all()
     assert (np.abs(result.scores - exact.scores).max(axis=-1) <= result.bound + 1e-15).all()
     assert (result.bound <= 1e-5).all()
-
-
-def test_a_text_of_one_word_raises_an_error():
-    with pytest.raises(DomainError, match=r"LIME needs at least 2 features, but this text has 1\."):
-        lime(random_game(0, d=1))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"bandwidth": 0.0}, "bandwidth must be positive, not 0.0."),
-        ({"bandwidth": math.nan}, "bandwidth must be positive, not nan."),
-        ({"penalty": -1.0}, "penalty must be finite and at least 0, not -1.0."),
-        ({"rows": 0}, "rows must be at least 1, not 0."),
-        ({"tolerance": 0.0}, "tolerance must be between 0 and 1, not 0.0."),
-    ],
-)
-def test_impossible_settings_are_named(settings, message):
-    with pytest.raises(InputError) as caught:
-        lime(random_game(0), **settings)
-    assert str(caught.value) == message
 
 
 def test_a_bandwidth_that_leaves_one_size_raises_an_error_and_a_larger_one_is_exact():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from test_rounding import two_word_scores
 
-from limelight.errors import DomainError
 from limelight.theory import reciprocal_sum as module
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.leave_one_out import leave_one_out
@@ -32,13 +31,6 @@ def test_a_huge_penalty_leaves_scores_near_zero():
     assert np.isfinite(result.bound).all()
     exact = lime(game([1e5, 1.0], [1.0, 1.0], 1.0), penalty=1e6, tolerance=1e-9)
     assert np.abs(result.scores - exact.scores).max() <= result.bound[0] + exact.bound[0]
-
-
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-@pytest.mark.parametrize("scale", [5e-324, 1e-310, 7e-309])
-def test_denominators_that_lost_their_digits_raise_an_error(method, scale):
-    with pytest.raises(DomainError, match=r"must be finite, at least 2\.2e-308, and within"):
-        method(game([scale, 2 * scale], [scale, scale], 0.0))
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
@@ -84,12 +76,6 @@ def test_a_node_that_is_missing_breaks_the_certificate():
     keep = np.arange(len(result.nodes)) != 300
     spoiled = result._replace(nodes=result.nodes[keep], weights=result.weights[keep])
     assert relative_error(spoiled, 1 / mpmath.mpf(result.nodes[300])) > 1e3 * result.error
-
-
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-def test_denominators_too_far_apart_are_refused(method):
-    with pytest.raises(DomainError, match="within a factor of 1e\\+300 of each other"):
-        method(game([1e305, 1.0], [1.0, 1.0], 1.0))
 
 
 @pytest.mark.parametrize("R", [1e17, 1e80, 1e160, 1e299])

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ratio_games import games, peaked_game, quick, random_game, value_spread
 
-from limelight.errors import InputError
 from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.owen import owen
 from limelight.theory.ratio_game import (
@@ -131,12 +130,3 @@ def test_torch_gives_the_same_numbers():
     theirs = owen(RatioGame(*(torch.as_tensor(getattr(game, n)) for n in names)), groups)
     for x, y in zip(owen(game, groups), theirs, strict=True):
         np.testing.assert_allclose(y.numpy(), x, rtol=1e-12, atol=1e-13)
-
-
-def test_wrong_groups_batches_and_tolerances_raise_an_error():
-    with pytest.raises(InputError, match=r"groups must have one entry per feature \(7\), not 3\."):
-        owen(random_game(0), np.zeros(3, int))
-    with pytest.raises(InputError, match=r"a single document, not a batch of shape \(2,\)"):
-        owen(random_game(0, batch=(2,)), np.zeros(7, int))
-    with pytest.raises(InputError, match=r"tolerance must be between 0 and 1, not 0\.0"):
-        owen(random_game(0), np.zeros(7, int), tolerance=0.0)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.theory.ratio_games import quick
 
-from limelight.errors import DomainError, InputError
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.enumeration import (
     banzhaf_by_enumeration,
@@ -186,15 +185,6 @@ def test_the_standard_error_of_sampled_lime_on_a_power_game():
     psi = np.divide(weight, samples, out=np.zeros_like(weight), where=samples > 0)
     exact = (rows**2 * psi**2 * off**2) @ samples
     np.testing.assert_allclose(lime_variance(game)[0], exact, rtol=1e-4)
-
-
-def test_a_value_without_a_weight_is_refused():
-    empty = np.zeros((1, 2))
-    game = RatioGame(np.zeros(1), empty, empty, np.zeros((1, 1)), np.ones((1, 1, 2)), empty[None])
-    with pytest.raises(DomainError, match="needs N = 0 for every mask with D = 0, but a head has"):
-        shapley(game)
-    with pytest.raises(InputError, match=r"power of a game must be in \(0, 1\], not 1\.5"):
-        RatioGame(np.ones(1), empty, empty, np.zeros((1, 1)), empty[None], empty[None], power=1.5)
 
 
 def test_a_text_without_known_words_has_only_zeros():

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refilled_games import RandomRefills, lime_slopes, mean_effects, shapley_weight
 
-from limelight.errors import DomainError
 from limelight.theory.refilling import (
     compress_words,
     refilled_banzhaf,
@@ -163,8 +162,3 @@ def test_a_long_text_matches_a_quadrature_over_all_words_in_many_digits():
     empty = np.zeros((1, 6), bool)
     values, bound = refills.game().value(empty, tolerance=1e-9)
     assert abs(values[0, 0] - expected) <= bound[0] + 1e-9
-
-
-def test_logits_that_are_spread_too_far_raise_an_error():
-    with pytest.raises(DomainError, match="within 600"):
-        compress_words(np.array([0.0, 700.0]), np.zeros((1, 2)), np.full(2, 0.5), order=8)

@@ -8,7 +8,6 @@ from hypothesis import given
 from ratio_games import games, peaked_game, quick, random_game, value_spread
 from test_lime import extreme_games, pad_games
 
-from limelight.errors import DomainError, InputError
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.enumeration import (
     banzhaf_by_enumeration,
@@ -19,8 +18,6 @@ from limelight.theory.enumeration import (
 )
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions
 from limelight.theory.leave_one_out import leave_one_out
-from limelight.theory.lime_fit import lime_fit
-from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.ratio_game import (
     RatioGame,
     empty_value,
@@ -158,24 +155,7 @@ def test_torch_gives_the_same_numbers(method, oracle):
         np.testing.assert_allclose(y.numpy(), x, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("method", [shapley_interactions, banzhaf_interactions])
-def test_interactions_need_two_words(method):
-    with pytest.raises(DomainError, match="at least 2 features"):
-        method(random_game(0, d=1))
-
-
 def test_interactions_are_symmetric_with_an_empty_diagonal():
     scores = shapley_interactions(random_game(0, d=7)).scores
     np.testing.assert_allclose(scores, scores.swapaxes(-1, -2), atol=1e-14)
     assert (scores[..., np.arange(7), np.arange(7)] == 0).all()
-
-
-@pytest.mark.parametrize("tolerance", [0.0, -1.0, 1.0, float("nan")])
-@pytest.mark.parametrize(
-    "method",
-    [shapley, banzhaf, shapley_interactions, banzhaf_interactions, lime_by_recurrence, lime_fit],
-)
-def test_a_tolerance_is_a_share_of_the_range(method, tolerance):
-    with pytest.raises(InputError) as caught:
-        method(random_game(0), tolerance=tolerance)
-    assert str(caught.value) == f"tolerance must be between 0 and 1, not {tolerance}."

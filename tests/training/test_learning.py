@@ -391,12 +391,6 @@ def test_a_share_of_one_text_has_no_interval(function):
     assert sum(value.endswith("on 1 of them: 1.00.") for value in learned.report["sentences"]) == 1
 
 
-def test_a_model_that_no_word_moves_teaches_nothing():
-    constant = package.wrap(lambda texts: [[0.2, 0.8] for _ in texts], classes=["a", "b"])
-    with pytest.raises(InputError, match="no word of these texts changes the output"):
-        package.learn(constant, list_texts(VOCABULARY, 40, seed=0))
-
-
 def test_a_text_unlike_the_others_has_a_warning(
     function, method_for_function, method_for_bert, bert
 ):
@@ -563,15 +557,6 @@ def test_damaged_folders_raise_an_error(method_for_function, tmp_path):
     (tmp_path / "method.json").write_text("{}")
     with pytest.raises(InputError, match=r"must have the schema 'limelight\.learned/1', not None"):
         LearnedMethod.load(tmp_path)
-
-
-def test_a_model_with_exact_values_needs_no_learning(tiny_model, function):
-    with pytest.raises(InputError, match="exact and take milliseconds"):
-        package.learn(tiny_model(), list_texts(VOCABULARY, 30, seed=0))
-    with pytest.raises(InputError, match="at least 20 different texts, not 1"):
-        package.learn(function, ["w1 w2"] * 30)
-    with pytest.raises(InputError, match=r"must first be fitted with limelight\.learn"):
-        package.explain(function, "w1 w2", "learned")
 
 
 @pytest.mark.usefixtures("briefly")
