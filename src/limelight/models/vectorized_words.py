@@ -122,9 +122,9 @@ class WordReader:
 
         The text must keep its length when it is prepared.
         """
-        group = self._pattern.groups
+        group, stop_words = self._pattern.groups, self._stop_words
         return [
-            (match.span(group), token, [] if token in self._stop_words else [token])
+            (match.span(group), token, [] if token in stop_words else [token])
             for match in self._pattern.finditer(self._prepare(text))
             if (token := match[group])
         ]

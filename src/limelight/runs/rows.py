@@ -663,10 +663,13 @@ def _anchor_from_row(row: dict[str, Any]) -> Anchor:
     )
 
 
+# Sorted: the same settings are the same bytes, however they were made.
+_JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+
+
 def _encode_json(values: Mapping[str, Any]) -> str:
     """Encode values as JSON that is equal for equal values."""
-    # Sorted: the same settings are the same bytes, however they were made.
-    return json.dumps(encode_value(dict(values)), ensure_ascii=False, sort_keys=True)
+    return _JSON.encode(encode_value(dict(values)))
 
 
 def _doubles(values: Any) -> np.ndarray:
