@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from deep_toys import WORDS, make_trained_network
 from limelight import explain, judge
 from limelight.judging import estimate
 from limelight.text import ImageInput
@@ -22,6 +21,8 @@ from limelight_reproduction.images.reference_classifier import (
 )
 from limelight_reproduction.results import load_stored_results
 from limelight_reproduction.setting import Setting
+
+from deep_toys import WORDS, make_trained_network
 
 
 def test_full_attention_from_pixels_gives_the_outputs_of_the_tables():
