@@ -5,11 +5,12 @@ python reproduction/article/build.py --pages         and its pages as PNG, to lo
 python reproduction/article/build.py --numbers       print all numbers with their sources
 
 `numbers.toml` has an entry for each number of the text: the file, the location and the format. The
-text contains only keys. The build stops if a key is missing, unused or not found. The script
-`scripts/article` installs the typesetter (the package `typst`, a wheel of 34 MB) and runs this.
+text contains only keys. The build stops if a key is missing, unused or not found. `coverage.toml`
+has the rows of the table of coverage. The script `scripts/article` installs the typesetter (the
+package `typst`, a wheel of 34 MB) and runs this.
 """
 
-__all__ = ["Source", "numbers", "used_keys"]
+__all__ = ["CoverageRow", "Source", "coverage_rows", "describe_versions", "numbers", "used_keys"]
 
 import argparse
 import json
@@ -19,7 +20,9 @@ import runpy
 import statistics
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +34,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 RESULTS = ROOT / "reproduction/src/limelight_reproduction/results.json"
 TEXT, NUMBERS, BIBLIOGRAPHY = HERE / "article.typ", HERE / "numbers.toml", HERE / "references.bib"
+COVERAGE = HERE / "coverage.toml"
+PROGRAMS = ("benchmarks", "reproduction/studies")  # folders of the programs that store results
 REPRODUCE = "limelight reproduce --data DIR --output DIR --only "
 KEY = re.compile(r'\bn\("([^"]+)"\)')
 LIST_FUNCTIONS = {
@@ -42,7 +47,7 @@ LIST_FUNCTIONS = {
 }
 IMAGES = "images"  # name of the experiment on images
 FIGURES = {"figure-4": "figure-4-paper", "error": "error", "multiplicity": "multiplicity"}
-THEOREMS = ("certificate", "faithfulness-ceiling")
+THEOREMS = ("certificate", "certain-ranks", "decisions", "faithfulness-ceiling")
 WIDTH, HEIGHT = 7.4, 2.3  # of the figure that is drawn here, in inches
 
 
@@ -57,6 +62,87 @@ class Source(NamedTuple):
     place: str
     command: str
     stamps: tuple[dict[str, str], ...] = ()
+
+
+class CoverageRow(NamedTuple):
+    """A row of the table of coverage: a kind of error and the cells that its rule judges.
+
+    ``worst`` is the cell that is farthest from the rule. ``others`` are cells that the rule does
+    not judge, and ``worst_other`` is the worst of them, or nothing.
+    """
+
+    error: str
+    truth: str
+    rule: str
+    first: str
+    judged: int
+    met: int
+    worst: str
+    others: int
+    worst_other: str
+    source: Source
+
+
+def coverage_rows() -> list[CoverageRow]:
+    """Judge the stored cells of every row of `coverage.toml` by the rule of the row."""
+    return [_coverage_row(row) for row in tomllib.loads(COVERAGE.read_text("utf-8"))["row"]]
+
+
+def _coverage_row(row: dict[str, Any]) -> CoverageRow:
+    """Judge the cells of a row."""
+    results = _read(_result_file(row["file"]))
+    measures = {measure["id"]: measure for measure in results["measures"]}
+    cells = [m for id, m in measures.items() if re.fullmatch(row["cells"], id)]
+    others = [m for id, m in measures.items() if re.fullmatch(row.get("others", "(?!)"), id)]
+    others += [measure for measure in cells if measure["note"] == row.get("always")]
+    cells = [measure for measure in cells if measure["note"] != row.get("always")]
+    is_floor = "at_least" in row
+    limit = row["at_least"] if is_floor else row["at_most"]
+    rule = f"{'≥' if is_floor else '≤'} {limit:g}"
+    rule += f" in {row['share']:.0%} of cells" if "share" in row else ""
+    if "summary" in row:  # stored without the values of the cells
+        summary = measures[row["summary"]]
+        judged, values = int(_match(row["count"], summary["note"])), [summary["value"]]
+        met = judged
+        if not (values[0] >= limit if is_floor else values[0] <= limit):
+            raise ValueError(f"the stored summary of {row['file']} misses the rule")
+        used = [summary]
+    else:
+        values = [_cell_value(measure, row) for measure in cells]
+        judged = len(cells)
+        met = sum(value >= limit if is_floor else value <= limit for value in values)
+        used = cells + others
+    worst = min if is_floor else max
+    other_values = [_cell_value(measure, row) for measure in others if "note" in row]
+    other_values += [
+        m["value"] for m in others if "note" not in row and m["note"] != row.get("always")
+    ]
+    stamps = tuple(measure.get("stamp", results["stamp"]) for measure in used)
+    place = f"{row['file']}.json: {row.get('summary', row['cells'])}"
+    return CoverageRow(
+        row["error"],
+        row["truth"],
+        rule,
+        row["first"],
+        judged,
+        met,
+        _format_share(worst(values), is_floor=is_floor),
+        len(others),
+        _format_share(worst(other_values), is_floor=is_floor) if other_values else "",
+        Source(f"{met} of {judged} cells", place, _plain_command(results["command"]), stamps),
+    )
+
+
+def _cell_value(measure: dict[str, Any], row: dict[str, Any]) -> float:
+    """Return the number of a cell: its value, or the match of a pattern in its note."""
+    value = _match(row["note"], measure["note"]) if "note" in row else measure["value"]
+    return float(value)
+
+
+def _format_share(value: float, *, is_floor: bool) -> str:
+    """Format a share with three digits, rounded away from its rule but never onto the number 1."""
+    digits = math.floor(value * 1000) if is_floor or 0.999 < value < 1 else math.ceil(value * 1000)
+    return f"{digits / 1000:.3f}"
 
 
 def numbers() -> dict[str, Source]:
@@ -85,14 +171,22 @@ def _source(entry: dict[str, Any]) -> Source:
         experiment, *keys = path if isinstance(path, list) else path.split("/")
         results = _read(RESULTS)["experiments"][experiment]
         place = "results.json: " + "/".join([experiment, *keys])
-        command = REPRODUCE + experiment
+        command = REPRODUCE + experiment + (f".{keys[0]}" if keys[0] in results else "")
+        parts = [part for name, part in results.items() if fnmatch(name, keys[0])]
         text = _format_number(_select(results, keys), entry)
-        return Source(text, place, command, _command_stamps(command))
+        return Source(text, place, command, _part_stamps(parts))
     if "benchmark" in entry:
         results = _read(_result_file(entry["benchmark"]))
         value, place = _benchmark_value(results, entry), f"{entry['benchmark']}.json: "
-        place += entry.get("id", entry.get("field", ""))
-        stamps = tuple(measure.get("stamp", results["stamp"]) for measure in results["measures"])
+        place += entry.get("id", entry.get("ids", entry.get("field", "")))
+        measures = [
+            measure
+            for measure in results["measures"]
+            if re.fullmatch(
+                entry.get("ids", re.escape(entry.get("id", measure["id"]))), measure["id"]
+            )
+        ]
+        stamps = tuple(measure.get("stamp", results["stamp"]) for measure in measures)
         command = _plain_command(results["command"])
         return Source(_format_number(value, entry), place, command, stamps)
     page = ROOT / entry["file"]
@@ -111,15 +205,21 @@ def _command_stamps(command: str) -> tuple[dict[str, str], ...]:
     """Return the stamps of the experiment that a command runs, or nothing for other commands."""
     experiment = command.removeprefix(REPRODUCE)
     parts = _read(RESULTS)["experiments"].get(experiment, {}) if experiment != command else {}
-    return tuple(
-        {"limelight": part["limelight"], "commit": part["commit"]} for part in parts.values()
-    )
+    return _part_stamps(parts.values())
+
+
+def _part_stamps(parts: Iterable[dict[str, Any]]) -> tuple[dict[str, str], ...]:
+    """Return the version and commit of parts of an experiment."""
+    return tuple({"limelight": part["limelight"], "commit": part["commit"]} for part in parts)
 
 
 def _benchmark_value(results: dict[str, Any], entry: dict[str, Any]) -> Any:
     """Return the value of a measure, or the match of a pattern in its texts or in a field."""
     if "field" in entry:
         return _match(entry["note"], results[entry["field"]])
+    if "ids" in entry:
+        values = [m["value"] for m in results["measures"] if re.fullmatch(entry["ids"], m["id"])]
+        return [value for value in values if value > entry.get("above", -math.inf)]
     measure = next(measure for measure in results["measures"] if measure["id"] == entry["id"])
     for field in ("note", "what"):
         if field in entry:
@@ -171,7 +271,13 @@ def _format_number(value: Any, entry: dict[str, Any]) -> str:
 
 
 def _plain_command(command: str) -> str:
-    return re.sub(r" --output \S+", "", command)
+    """Return a stored command with the program in its present folder, and without its output."""
+
+    def find_program(match: re.Match[str]) -> str:
+        folders = [folder for folder in PROGRAMS if (ROOT / folder / match[1]).exists()]
+        return f"python {folders[0]}/{match[1]}" if folders else match[0]
+
+    return re.sub(r"python (?:\S+/)?(\w+\.py)", find_program, re.sub(r" --output \S+", "", command))
 
 
 def _page_command(page: Path, entry: dict[str, Any]) -> str:
@@ -197,14 +303,21 @@ def _page_command(page: Path, entry: dict[str, Any]) -> str:
 def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
     """Return the Typst file with the numbers and the table of their commands."""
     lines = [f"  {_quote(key)}: {_quote(numbers_by_key[key].text)}," for key in keys]
+    coverage = coverage_rows()
+    sources = [numbers_by_key[key] for key in keys] + [row.source for row in coverage]
     rows = []
-    for command, sources in _group_by_command(numbers_by_key, keys).items():
-        text = " · ".join(source.text for source in sources)
-        if sources[0].stamps:
-            text += f". {describe_stamps(sources[0].stamps)}"
+    for command, group in _group_by_command(sources).items():
+        text = " ".join(_describe_group(group))
         rows.append(f"  ({_quote(command)}, {_quote(text)}),")
     if has_image_results():
-        rows.append(f"  ({_quote(REPRODUCE + IMAGES)}, {_quote('the section on images')}),")
+        stamps = describe_stamps(_command_stamps(REPRODUCE + IMAGES))
+        text = f"the section on images. {stamps}"
+        rows.append(f"  ({_quote(REPRODUCE + IMAGES)}, {_quote(text)}),")
+    cells = [
+        (row.error, row.truth, row.rule, row.first, f"{row.met} of {row.judged}", row.worst)
+        + ((f"{row.others}", row.worst_other or "–") if row.others else ("–", "–"))
+        for row in coverage
+    ]
     return "\n".join(
         [
             "// Written by build.py. Do not edit.",
@@ -215,21 +328,46 @@ def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
             "#let commands = (",
             *rows,
             ")",
+            "#let coverage = (",
+            *(f"  ({', '.join(map(_quote, row))})," for row in cells),
+            ")",
+            f"#let versions = {_quote(describe_versions(sources))}",
             "",
         ]
     )
 
 
-def _group_by_command(
-    numbers_by_key: dict[str, Source], keys: list[str]
-) -> dict[str, list[Source]]:
+def _group_by_command(sources: Iterable[Source]) -> dict[str, list[Source]]:
     """Group the numbers that have a command by their commands."""
     groups: dict[str, list[Source]] = {}
-    for key in keys:
-        source = numbers_by_key[key]
+    for source in sources:
         if source.command:
             groups.setdefault(source.command, []).append(source)
     return groups
+
+
+def _describe_group(sources: list[Source]) -> Iterator[str]:
+    """Yield the numbers of a command with their version and commit, one sentence for each."""
+    by_stamps: dict[str, list[str]] = {}
+    for source in sources:
+        sentence = describe_stamps(source.stamps) if source.stamps else ""
+        by_stamps.setdefault(sentence, []).append(source.text)
+    for sentence, texts in by_stamps.items():
+        yield f"{' · '.join(texts)}. {sentence}".strip() if sentence else " · ".join(texts)
+
+
+def describe_versions(sources: Iterable[Source]) -> str:
+    """Say how many measured numbers each version and commit produced.
+
+    A number of several results counts for each of their versions.
+    """
+    counts = Counter(
+        describe_stamps([stamp]).removeprefix("Measured with ").removesuffix(".")
+        for source in sources
+        for stamp in {tuple(stamp.items()): stamp for stamp in source.stamps}.values()
+    )
+    groups = [f"{version} ({count})" for version, count in counts.most_common()]
+    return ", ".join(groups[:-1]) + f" and {groups[-1]}" if len(groups) > 1 else groups[0]
 
 
 def _quote(text: str) -> str:
