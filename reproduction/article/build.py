@@ -36,7 +36,8 @@ RESULTS = ROOT / "reproduction/src/limelight_reproduction/results.json"
 TEXT, NUMBERS, BIBLIOGRAPHY = HERE / "article.typ", HERE / "numbers.toml", HERE / "references.bib"
 COVERAGE = HERE / "coverage.toml"
 PROGRAMS = ("benchmarks", "reproduction/studies")  # folders of the programs that store results
-REPRODUCE = "limelight reproduce --data DIR --output DIR --only "
+OPTIONS = " --data DIR --output DIR "  # of every command that reproduces
+REPRODUCE = f"limelight reproduce{OPTIONS}--only "
 KEY = re.compile(r'\bn\("([^"]+)"\)')
 LIST_FUNCTIONS = {
     "mean": statistics.mean,
@@ -297,7 +298,7 @@ def _page_command(page: Path, entry: dict[str, Any]) -> str:
         return f"python docs/theorems/figures.py {page.stem}"
     catalogue = runpy.run_path(str(page.with_name("catalogue.py")))
     (test,) = (theorem.test for theorem in catalogue["THEOREMS"] if theorem.id == page.stem)
-    return f"python -m pytest {test}"
+    return f"python -m pytest {test.replace('::', ' -k ')}"
 
 
 def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
@@ -307,12 +308,13 @@ def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
     sources = [numbers_by_key[key] for key in keys] + [row.source for row in coverage]
     rows = []
     for command, group in _group_by_command(sources).items():
-        text = " ".join(_describe_group(group))
-        rows.append(f"  ({_quote(command)}, {_quote(text)}),")
+        for version, texts in _group_by_version(group).items():
+            row = (command.replace(OPTIONS, " "), " · ".join(texts), version)
+            rows.append(f"  ({', '.join(map(_quote, row))}),")
     if has_image_results():
-        stamps = describe_stamps(_command_stamps(REPRODUCE + IMAGES))
-        text = f"the section on images. {stamps}"
-        rows.append(f"  ({_quote(REPRODUCE + IMAGES)}, {_quote(text)}),")
+        command = REPRODUCE + IMAGES
+        row = (command.replace(OPTIONS, " "), "images", _describe_version(_command_stamps(command)))
+        rows.append(f"  ({', '.join(map(_quote, row))}),")
     cells = [
         (row.error, row.truth, row.rule, row.first, f"{row.met} of {row.judged}", row.worst)
         + ((f"{row.others}", row.worst_other or "–") if row.others else ("–", "–"))
@@ -346,14 +348,18 @@ def _group_by_command(sources: Iterable[Source]) -> dict[str, list[Source]]:
     return groups
 
 
-def _describe_group(sources: list[Source]) -> Iterator[str]:
-    """Yield the numbers of a command with their version and commit, one sentence for each."""
-    by_stamps: dict[str, list[str]] = {}
+def _group_by_version(sources: list[Source]) -> dict[str, list[str]]:
+    """Group the texts of numbers by the version and commit that measured them."""
+    groups: dict[str, list[str]] = {}
     for source in sources:
-        sentence = describe_stamps(source.stamps) if source.stamps else ""
-        by_stamps.setdefault(sentence, []).append(source.text)
-    for sentence, texts in by_stamps.items():
-        yield f"{' · '.join(texts)}. {sentence}".strip() if sentence else " · ".join(texts)
+        groups.setdefault(_describe_version(source.stamps), []).append(source.text)
+    return groups
+
+
+def _describe_version(stamps: Iterable[dict[str, str]]) -> str:
+    """Return versions and commits without the words that every row of a table would repeat."""
+    sentence = describe_stamps(stamps) if (stamps := tuple(stamps)) else ""
+    return sentence.removeprefix("Measured with ").removesuffix(".").replace("limelight ", "")
 
 
 def describe_versions(sources: Iterable[Source]) -> str:
@@ -361,13 +367,16 @@ def describe_versions(sources: Iterable[Source]) -> str:
 
     A number of several results counts for each of their versions.
     """
-    counts = Counter(
-        describe_stamps([stamp]).removeprefix("Measured with ").removesuffix(".")
-        for source in sources
-        for stamp in {tuple(stamp.items()): stamp for stamp in source.stamps}.values()
-    )
-    groups = [f"{version} ({count})" for version, count in counts.most_common()]
-    return ", ".join(groups[:-1]) + f" and {groups[-1]}" if len(groups) > 1 else groups[0]
+    counts: dict[str, Counter[str]] = {}
+    for source in sources:
+        for version, commit in {(stamp["limelight"], stamp["commit"]) for stamp in source.stamps}:
+            label = _describe_version([{"limelight": version, "commit": commit}])
+            counts.setdefault(version, Counter())[label.partition(", commit ")[2]] += 1
+    groups = []
+    for version in sorted(counts, reverse=True):
+        commits = [f"{commit} ({count})" for commit, count in counts[version].most_common()]
+        groups.append(f"version {version}, commit {', '.join(commits)}")
+    return "; ".join(groups)
 
 
 def _quote(text: str) -> str:

@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import re
+import subprocess
+import tomllib
 import unicodedata
 from pathlib import Path
 
@@ -80,9 +82,10 @@ def test_every_number_that_is_read_from_a_stored_result_shows_its_version(build,
     }
     assert len(read) > 50
     assert [key for key, source in read.items() if not source.stamps] == []
-    for line in build.typst_numbers(article_numbers, build.used_keys()).split("\n"):
-        if line.startswith('  ("limelight reproduce') and "--only" in line:
-            assert "Measured with limelight 0." in line or "the section on images" in line, line
+    listed = build.typst_numbers(article_numbers, build.used_keys())
+    rows = re.findall(r'^  \("limelight reproduce.*--only.*, "([^"]*)"\),$', listed, re.M)
+    assert len(rows) > 20
+    assert [row for row in rows if not re.match(r"0\.\d+\.\d+\S*, commit \w+", row)] == []
 
 
 def test_numbers_are_written_as_people_write_them(build):
@@ -113,6 +116,59 @@ def test_verdicts_on_local_models_are_those_of_the_rule():
     subset = [("reviews_delete", 200), ("sentences_delete", 200)]
     assert [verdict(*row, "boosting") for row in subset] == ["worse", "worse"]
     assert [verdict(*row, "pairs") for row in subset] == ["undecided", "worse"]
+
+
+def test_failures_of_coverage_are_those_that_the_text_names(build):
+    """The list below the table, which names the rows with failing cells."""
+    failing = {row.error: row.judged - row.met for row in build.coverage_rows()}
+    assert {error: count for error, count in failing.items() if count} == {
+        "LIME and Shapley values by sampling": 4,
+        "The same, Banzhaf values and interactions": 1,
+        "Values by a fitted ratio game": 1,
+        "Differences of shares, all at once": 1,
+    }
+    hidden = json.loads((ROOT / "benchmarks/results/coverage.json").read_text("utf-8"))
+    held = {
+        cell["id"]: float(re.search(r"held ([\d.]+)", cell["note"])[1])
+        for cell in hidden["measures"]
+        if re.fullmatch(r"(lime_(300|1000)_(balanced|uniform)|shapley_(10|25))_\w+", cell["id"])
+    }
+    below = {id for id, coverage in held.items() if coverage < 0.93}
+    assert len(below) == 4
+    assert all(id.endswith("smooth_rare") for id in below)
+    assert min(held, key=held.__getitem__) == "shapley_10_smooth_rare"
+    assert [row.first for row in build.coverage_rows()].count("one commit") == 2
+
+
+def test_a_cell_that_misses_its_rule_does_not_pass(build):
+    rows = tomllib.loads(build.COVERAGE.read_text("utf-8"))["row"]
+    row = next(row for row in rows if row["file"] == "learned_errors")
+    assert build._coverage_row({**row, "at_least": 0.99}).met == 0
+    summary = next(row for row in rows if "summary" in row)
+    with pytest.raises(ValueError, match="misses the rule"):
+        build._coverage_row({**summary, "at_least": 0.99})
+
+
+def run_git(*arguments):
+    command = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(run_git("cat-file", "-e", "0aa3976c").returncode != 0, reason="short history")
+def test_every_rule_of_coverage_is_in_the_history(build):
+    """The commit of a rule has its words, and comes before the commit of the first results."""
+    for row in tomllib.loads(build.COVERAGE.read_text("utf-8"))["row"]:
+        program = run_git("show", f"{row['rule']}:{row['source']}").stdout
+        assert row["phrase"] in program, row["error"]
+        file = f"benchmarks/results/{row['file']}.json"
+        added = run_git("log", "--diff-filter=A", "--format=%H", row["results"], "--", file).stdout
+        result = run_git("rev-parse", row["results"]).stdout
+        if row["first"] == "yes":
+            ancestor = run_git("merge-base", "--is-ancestor", row["rule"], row["results"])
+            assert ancestor.returncode == 0, row["error"]
+            if row["file"] != "verdicts":  # its shares came after its differences
+                assert run_git("cat-file", "-e", f"{row['rule']}:{file}").returncode != 0
+                assert added == result, row["error"]
 
 
 def test_every_work_that_is_cited_is_listed_and_the_other_way_round():
