@@ -39,6 +39,7 @@ PROGRAMS = ("benchmarks", "reproduction/studies")  # folders of the programs tha
 OPTIONS = " --data DIR --output DIR "  # of every command that reproduces
 REPRODUCE = f"limelight reproduce{OPTIONS}--only "
 KEY = re.compile(r'\bn\("([^"]+)"\)')
+INTERVAL = re.compile(r"95 % interval (\S+) to (\S+)")
 LIST_FUNCTIONS = {
     "mean": statistics.mean,
     "deviation": statistics.stdev,
@@ -46,8 +47,7 @@ LIST_FUNCTIONS = {
     "most": max,
     "count": len,
 }
-IMAGES = "images"  # name of the experiment on images
-FIGURES = {"figure-4": "figure-4-paper", "error": "error", "multiplicity": "multiplicity"}
+FIGURES = ("error", "figure-4", "images", "multiplicity")  # experiments
 THEOREMS = ("certificate", "certain-ranks", "decisions", "faithfulness-ceiling")
 WIDTH, HEIGHT = 7.4, 2.3  # of the figure that is drawn here, in inches
 
@@ -222,6 +222,8 @@ def _benchmark_value(results: dict[str, Any], entry: dict[str, Any]) -> Any:
         values = [m["value"] for m in results["measures"] if re.fullmatch(entry["ids"], m["id"])]
         return [value for value in values if value > entry.get("above", -math.inf)]
     measure = next(measure for measure in results["measures"] if measure["id"] == entry["id"])
+    if entry.get("of") == "interval":
+        return [measure["value"], *map(float, INTERVAL.findall(measure["note"])[0])]
     for field in ("note", "what"):
         if field in entry:
             return _match(entry[field], measure[field])
@@ -253,6 +255,9 @@ def _match(pattern: str, text: str) -> str:
 
 def _format_number(value: Any, entry: dict[str, Any]) -> str:
     """Format a number as its entry says, with real minus signs and exponents."""
+    if entry.get("of") == "interval":
+        number, low, high = (_format_number(part, {"as": entry["as"]}) for part in value)
+        return f"{number} ({low}, {high})"
     if "of" in entry:
         value = LIST_FUNCTIONS[entry["of"]](value)
     if isinstance(value, str) and "as" in entry:
@@ -311,10 +316,6 @@ def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
         for version, texts in _group_by_version(group).items():
             row = (command.replace(OPTIONS, " "), " · ".join(texts), version)
             rows.append(f"  ({', '.join(map(_quote, row))}),")
-    if has_image_results():
-        command = REPRODUCE + IMAGES
-        row = (command.replace(OPTIONS, " "), "images", _describe_version(_command_stamps(command)))
-        rows.append(f"  ({', '.join(map(_quote, row))}),")
     cells = [
         (row.error, row.truth, row.rule, row.first, f"{row.met} of {row.judged}", row.worst)
         + ((f"{row.others}", row.worst_other or "–") if row.others else ("–", "–"))
@@ -383,47 +384,6 @@ def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def has_image_results() -> bool:
-    """Whether all parts of the experiment on images are stored."""
-    from limelight_reproduction.registry import EXPERIMENTS
-
-    parts = _read(RESULTS)["experiments"].get(IMAGES, {})
-    experiments = [experiment for experiment in EXPERIMENTS if experiment.name == IMAGES]
-    return bool(experiments) and all(part.name in parts for part in experiments[0].parts)
-
-
-def image_section(folder: Path) -> str:
-    """Return the section on images: the results of the experiment, or that it is future work."""
-    if not has_image_results():
-        return (
-            "No result of this kind is stored yet. A classifier that reads the patches of an "
-            "image by one layer of attention is a ratio game over patches, and nothing in "
-            "@sec-exact speaks of words; measuring it is future work.\n"
-        )
-    from limelight_reproduction.registry import EXPERIMENTS
-    from limelight_reproduction.report import build_row
-    from limelight_reproduction.results import load_stored_results
-
-    experiment = next(experiment for experiment in EXPERIMENTS if experiment.name == IMAGES)
-    row = build_row(experiment, load_stored_results()[IMAGES], folder, suffixes=(".svg",))
-    section = (
-        "Test images of Fashion-MNIST were cut into patches and read by the paper's architecture "
-        "and by a vision transformer of six layers, each trained on its training images. "
-    ) + " ".join(_as_typst(text) for text in (row.findings.headline, row.findings.meaning))
-    for name, caption in list(row.figures.items())[:1]:
-        image = f"image({_quote(name + '.svg')}, width: 90%)"
-        section += f"\n\n#figure({image}, caption: [#text({_quote(caption)})])"
-    return section + "\n"
-
-
-def _as_typst(markdown: str) -> str:
-    """Return a paragraph as Typst, with page names for links and real minus signs."""
-    parts = re.split(r"\[([^\]]+)\]\([^)]*\)", re.sub(r"(?<![\w.])-(?=\d)", "−", markdown))
-    return "".join(
-        f"#{'raw' if index % 2 else 'text'}({_quote(part)})" for index, part in enumerate(parts)
-    )
-
-
 def draw(folder: Path) -> None:
     """Draw every figure of the article as SVG, with letters as outlines."""
     import matplotlib as mpl
@@ -453,7 +413,7 @@ def rivals() -> Any:
     results = _read(_result_file("surrogate_rivals_cuda"))
     measures = {measure["id"]: measure for measure in results["measures"]}
     names = ("line", "pairs", "boosting", "slalom", "ratio_game")
-    labels = ("a line", "all pairs", "boosting", "SLALOM", "ratio game")
+    labels = ("linear", "all pairs", "boosting", "SLALOM", "ratio game")
     figure, grid = canvas(WIDTH, HEIGHT, columns=2, square=True)
     for axes, kind in zip(grid, ("reviews", "sentences"), strict=True):
         for n, shift, color in ((200, -0.14, "#7b858e"), (1000, 0.14, "#0072b2")):
@@ -502,7 +462,6 @@ def main() -> None:
     folder = arguments.output
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "numbers.typ").write_text(typst_numbers(numbers_by_key, keys), "utf-8")
-    (folder / "images.typ").write_text(image_section(folder), "utf-8")
     for file in (TEXT, BIBLIOGRAPHY):
         (folder / file.name).write_text(file.read_text("utf-8"), "utf-8")
     draw(folder)

@@ -93,6 +93,7 @@ def test_numbers_are_written_as_people_write_them(build):
     assert content(2.8e-16, {"as": ".0e"}) == "3·10⁻¹⁶"
     assert content(-0.5, {"as": ".2f"}) == "−0.50"
     assert content([1.0, 2.0, 6.0], {"of": "mean", "as": ".1f"}) == "3.0"
+    assert content([0.5, -0.25, 1.0], {"of": "interval", "as": ".2f"}) == "0.50 (−0.25, 1.00)"
     with pytest.raises(ValueError, match="no number"):
         content(float("nan"), {})
 
@@ -214,25 +215,6 @@ def test_quotations_are_in_the_words_of_the_paper():
     paper = (PAPER / "paper.md").read_text("utf-8")
     assert all(element.strip("%").replace("−", "-") in paper for element in quoted)
     assert len(quoted) == 5
-
-
-def test_the_section_on_images_waits_for_its_results(build, tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "IMAGES", "no such experiment")
-    assert "future work" in build.image_section(tmp_path)
-    monkeypatch.setattr(build, "IMAGES", "accuracy")  # any that is stored
-    output = build.image_section(tmp_path)
-    assert "The paper's recipe gives 80.1%" in output
-    assert (tmp_path / "accuracy.svg").exists()
-    assert 'image("accuracy.svg", width: 90%)' in output
-
-
-def test_a_link_of_the_report_is_the_name_of_its_page_and_a_minus_is_one(build):
-    output = build._as_typst(
-        "Proven ([patches](theorems/patches.md)): -0.01 (-0.03 to 0.01), post-hoc, 5e-13"
-    )
-    assert output == (
-        '#text("Proven (")#raw("patches")#text("): −0.01 (−0.03 to 0.01), post-hoc, 5e-13")'
-    )
 
 
 @pytest.mark.slow
