@@ -68,8 +68,8 @@ class Source(NamedTuple):
 class CoverageRow(NamedTuple):
     """A row of the table of coverage: a kind of error and the cells that its rule judges.
 
-    ``worst`` is the cell that is farthest from the rule. ``others`` are cells that the rule does
-    not judge, and ``worst_other`` is the worst of them, or nothing.
+    ``worst`` is the value that is farthest from the rule. ``unjudged`` counts the cells that the
+    rule does not judge, and ``worst_unjudged`` is the worst of their values, or empty.
     """
 
     error: str
@@ -79,8 +79,8 @@ class CoverageRow(NamedTuple):
     judged: int
     met: int
     worst: str
-    others: int
-    worst_other: str
+    unjudged: int
+    worst_unjudged: str
     source: Source
 
 
@@ -92,46 +92,48 @@ def coverage_rows() -> list[CoverageRow]:
 def _coverage_row(row: dict[str, Any]) -> CoverageRow:
     """Judge the cells of a row."""
     results = _read(_result_file(row["file"]))
-    measures = {measure["id"]: measure for measure in results["measures"]}
-    cells = [m for id, m in measures.items() if re.fullmatch(row["cells"], id)]
-    others = [m for id, m in measures.items() if re.fullmatch(row.get("others", "(?!)"), id)]
-    others += [measure for measure in cells if measure["note"] == row.get("always")]
-    cells = [measure for measure in cells if measure["note"] != row.get("always")]
+    cells, unjudged = _split_cells(results["measures"], row)
     is_floor = "at_least" in row
     limit = row["at_least"] if is_floor else row["at_most"]
+    values = [_cell_value(cell, row) for cell in cells]
+    met = sum(value >= limit if is_floor else value <= limit for value in values)
+    count = len(cells)
+    if "count" in row:  # only a summary of the cells is stored
+        if met < len(cells):
+            raise ValueError(f"the stored summary of {row['file']} misses the rule")
+        count = met = int(_match(row["count"], cells[0]["note"]))
+    worst = min if is_floor else max
+    without = [_cell_value(cell, row) for cell in unjudged if cell["note"] != row.get("always")]
     rule = f"{'≥' if is_floor else '≤'} {limit:g}"
     rule += f" in {row['share']:.0%} of cells" if "share" in row else ""
-    if "summary" in row:  # stored without the values of the cells
-        summary = measures[row["summary"]]
-        judged, values = int(_match(row["count"], summary["note"])), [summary["value"]]
-        met = judged
-        if not (values[0] >= limit if is_floor else values[0] <= limit):
-            raise ValueError(f"the stored summary of {row['file']} misses the rule")
-        used = [summary]
-    else:
-        values = [_cell_value(measure, row) for measure in cells]
-        judged = len(cells)
-        met = sum(value >= limit if is_floor else value <= limit for value in values)
-        used = cells + others
-    worst = min if is_floor else max
-    other_values = [_cell_value(measure, row) for measure in others if "note" in row]
-    other_values += [
-        m["value"] for m in others if "note" not in row and m["note"] != row.get("always")
-    ]
-    stamps = tuple(measure.get("stamp", results["stamp"]) for measure in used)
-    place = f"{row['file']}.json: {row.get('summary', row['cells'])}"
+    stamps = tuple(cell.get("stamp", results["stamp"]) for cell in cells + unjudged)
     return CoverageRow(
-        row["error"],
-        row["truth"],
-        rule,
-        row["first"],
-        judged,
-        met,
-        _format_share(worst(values), is_floor=is_floor),
-        len(others),
-        _format_share(worst(other_values), is_floor=is_floor) if other_values else "",
-        Source(f"{met} of {judged} cells", place, _plain_command(results["command"]), stamps),
+        error=row["error"],
+        truth=row["truth"],
+        rule=rule,
+        first=row["first"],
+        judged=count,
+        met=met,
+        worst=_format_share(worst(values), is_floor=is_floor),
+        unjudged=len(unjudged),
+        worst_unjudged=_format_share(worst(without), is_floor=is_floor) if without else "",
+        source=Source(
+            text=f"{met} of {count} cells",
+            place=f"{row['file']}.json: {row['cells']}",
+            command=_plain_command(results["command"]),
+            stamps=stamps,
+        ),
     )
+
+
+def _split_cells(
+    measures: list[dict[str, Any]], row: dict[str, Any]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the cells that the rule of a row judges, and the cells that it does not judge."""
+    cells = [m for m in measures if re.fullmatch(row["cells"], m["id"])]
+    unjudged = [m for m in measures if re.fullmatch(row.get("others", "(?!)"), m["id"])]
+    unjudged += [cell for cell in cells if cell["note"] == row.get("always")]
+    return [cell for cell in cells if cell["note"] != row.get("always")], unjudged
 
 
 def _cell_value(measure: dict[str, Any], row: dict[str, Any]) -> float:
@@ -318,7 +320,7 @@ def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
             rows.append(f"  ({', '.join(map(_quote, row))}),")
     cells = [
         (row.error, row.truth, row.rule, row.first, f"{row.met} of {row.judged}", row.worst)
-        + ((f"{row.others}", row.worst_other or "–") if row.others else ("–", "–"))
+        + ((f"{row.unjudged}", row.worst_unjudged or "–") if row.unjudged else ("–", "–"))
         for row in coverage
     ]
     return "\n".join(

@@ -141,11 +141,23 @@ def test_failures_of_coverage_are_those_that_the_text_names(build):
     assert [row.first for row in build.coverage_rows()].count("one commit") == 2
 
 
+def test_every_text_is_settled_and_every_sufficient_set_is_minimal():
+    """The sentences beside the table of decisions."""
+    path = ROOT / "reproduction" / "studies" / "results" / "decisions.json"
+    values = {m["id"]: m["value"] for m in json.loads(path.read_text("utf-8"))["measures"]}
+    names = [id for id in values if re.fullmatch(r"\w+_(imdb|sst2|news)_(settled|minimal)", id)]
+    assert len(names) == 12
+    assert {values[name] for name in names} == {1.0}
+    smallest = {id: value for id, value in values.items() if id.endswith("_smallest")}
+    assert min(smallest, key=smallest.__getitem__) == "tfidf_imdb_smallest"
+    assert max(smallest.values()) == smallest["shipped_sst2_smallest"]
+
+
 def test_a_cell_that_misses_its_rule_does_not_pass(build):
     rows = tomllib.loads(build.COVERAGE.read_text("utf-8"))["row"]
     row = next(row for row in rows if row["file"] == "learned_errors")
     assert build._coverage_row({**row, "at_least": 0.99}).met == 0
-    summary = next(row for row in rows if "summary" in row)
+    summary = next(row for row in rows if "count" in row)
     with pytest.raises(ValueError, match="misses the rule"):
         build._coverage_row({**summary, "at_least": 0.99})
 
