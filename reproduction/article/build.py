@@ -406,6 +406,7 @@ def draw(folder: Path) -> None:
         for theorem in THEOREMS:
             DRAWN[theorem]().figure.savefig(folder / f"{theorem}.svg")
         rivals().savefig(folder / "rivals.svg")
+        baselines().savefig(folder / "baselines.svg")
 
 
 def rivals() -> Any:
@@ -432,6 +433,81 @@ def rivals() -> Any:
         style_axes(axes, title=f"{kind}, words masked", x="R² on masks that no fit has seen")
     grid[0].legend(fontsize=7, frameon=False, loc="lower left")
     return figure
+
+
+# Colors and marks of the methods in the figure of estimators. limelight's default is drawn last.
+BASELINES = {
+    "orders": ("#56b4e9", "o"),
+    "shap_orders": ("#7b858e", "v"),
+    "captum_orders": ("#7b858e", "s"),
+    "shapiq_orders": ("#7b858e", "D"),
+    "leverage": ("#009e73", "^"),
+    "odd": ("#e69f00", "P"),
+    "shapiq_kernel": ("#cc79a7", "X"),
+    "shap_kernel": ("#cc79a7", "v"),
+    "captum_kernel": ("#d55e00", "s"),
+    "interpreto": ("#d55e00", "D"),
+    "regression": ("#004c7f", "^"),
+    "default": ("#0072b2", "o"),
+}
+
+
+def baselines() -> Any:
+    """Draw errors and shares of estimators of Shapley values, with intervals over texts."""
+    from limelight_reproduction.drawing import canvas, style_axes
+
+    results = _read(_result_file("shapley_baselines"))
+    cells = results["cells"]
+    sources = {"minilm": "MiniLM", "gpt2": "GPT-2", "nli": "MiniLM, pairs"}
+    figure, grid = canvas(WIDTH, 2.2 * HEIGHT, rows=2, columns=len(sources))
+    for kind, row in zip(("error", "share"), grid, strict=True):
+        for axes, (source, title) in zip(row, sources.items(), strict=True):
+            for method, (color, mark) in BASELINES.items():
+                line = [
+                    cell for cell in cells if cell["source"] == source and cell["method"] == method
+                ]
+                if line:
+                    _draw_estimator(axes, line, kind, results["labels"][method], color, mark)
+            axes.set_xscale("log")
+            if kind == "error":
+                axes.set_yscale("log")
+            ends = [end for cell in cells for end in cell[f"{kind}_interval"]]
+            margin = 0.05 * (max(ends) - min(ends))
+            low = 0.9 * min(ends) if kind == "error" else min(ends) - margin
+            axes.set_ylim(low, max(ends) + margin)
+            ticks = sorted({cell["calls"] for cell in cells})
+            axes.set_xticks(ticks, [str(calls) for calls in ticks])
+            axes.minorticks_off()
+            is_first = source == next(iter(sources))
+            label = "error of the values" if kind == "error" else "share"
+            style_axes(
+                axes,
+                title=title if kind == "error" else "",
+                x="model calls" if kind == "share" else "",
+                y=label if is_first else "",
+            )
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
+    return figure
+
+
+def _draw_estimator(
+    axes: Any, line: list[dict[str, Any]], kind: str, label: str, color: str, mark: str
+) -> None:
+    """Draw the means of one estimator with their intervals."""
+    calls, values = ([cell[key] for cell in line] for key in ("calls", kind))
+    low, high = zip(*(cell[f"{kind}_interval"] for cell in line), strict=True)
+    is_default = label.endswith("default")
+    axes.vlines(calls, low, high, color=color, linewidth=2 if is_default else 1, alpha=0.5)
+    axes.plot(
+        calls,
+        values,
+        color=color,
+        marker=mark,
+        markersize=4,
+        linewidth=2 if is_default else 0.8,
+        label=label,
+    )
 
 
 def problems(numbers_by_key: dict[str, Source], keys: list[str]) -> Iterator[str]:

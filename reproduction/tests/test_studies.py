@@ -22,6 +22,9 @@ RESULTS = sorted((STUDIES / "results").glob("*.json"))
         ("surrogate_rivals", [], {"r2_reviews_mask_60_slalom"}),
         ("ceilings", None, {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"}),
         ("lime_law", None, {"sentence_200_held_penalised", "uneven_200_scatter"}),
+        ("shapley_baselines", None, {"shipped_default_20", "shipped_error_better"}),
+        ("beam_search_ceilings", None, {"paper_short_best", "random_6_long_beam_50"}),
+        ("stabilized_lime", None, {"shipped_slime_agreement", "paper_plan_samples"}),
     ],
 )
 def test_a_tiny_run_writes_its_measures(program, options, ids, tmp_path):
@@ -49,6 +52,7 @@ def test_a_tiny_run_writes_its_measures(program, options, ids, tmp_path):
     values = {measure["id"]: measure["value"] for measure in result["measures"]}
     assert ids <= values.keys()
     bounds = {"shipped_above": 1e-9, "random_2_above": 1e-9, "random_6_chance": 1e-6}
+    bounds |= {"paper_short_above": 1e-9, "random_6_short_one": 1e-9, "control_all": 1e-9}
     assert [id for id, bound in bounds.items() if values.get(id, 0) > bound] == []
 
 
