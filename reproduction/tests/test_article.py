@@ -184,6 +184,60 @@ def test_every_rule_of_coverage_is_in_the_history(build):
                 assert added == result, row["error"]
 
 
+def read_verdicts(name):
+    """Return the sets of cells of each verdict, by model and measure."""
+    path = ROOT / "reproduction" / "studies" / "results" / f"{name}.json"
+    verdicts = {}
+    for measure in json.loads(path.read_text("utf-8"))["measures"]:
+        if measure["id"].endswith("_better"):
+            groups = (group.split(": ") for group in measure["note"].split("; ") if ": " in group)
+            cells = {verdict: set(names.split(", ")) for verdict, names in groups}
+            verdicts[measure["id"].removesuffix("_better")] = cells
+    return verdicts
+
+
+def test_verdicts_on_estimators_are_those_that_the_text_names():
+    """The list below the figure of estimators."""
+    verdicts = read_verdicts("shapley_baselines")
+    better = {key: cells.get("better", set()) for key, cells in verdicts.items()}
+    assert better == {
+        "minilm_error": {"regression 30", "regression 50", "odd 400"},
+        "gpt2_error": {"odd 400"},
+        "nli_error": {"regression 30", "regression 50", "interpreto 30", "interpreto 50"},
+        "minilm_share": set(),
+        "gpt2_share": set(),
+        "nli_share": set(),
+    }
+    for model in ("minilm", "gpt2", "nli"):
+        alike = {
+            f"{name} {calls}" for name in ("leverage", "shapiq_kernel") for calls in (100, 200, 400)
+        }
+        assert alike <= verdicts[f"{model}_error"]["not distinguished"]
+    worse = [verdicts[f"{model}_share"].get("worse", set()) for model in ("minilm", "gpt2", "nli")]
+    assert worse == [{"odd 30"}, {"odd 30"}, set()]
+    slow = read_verdicts("shapley_baselines_slow")["minilm_error"]
+    assert {"proxyspex 400", "spex 400"} <= slow["worse"]
+    long = read_verdicts("shapley_baselines_long")["paper_long_error"]
+    assert {"leverage 100", "shapiq_kernel 100"} <= long["worse"]
+    assert "odd 1600" in long["better"]
+
+
+def test_verdicts_on_s_lime_and_beams_are_those_that_the_text_names():
+    studies = ROOT / "reproduction" / "studies" / "results"
+    values = {}
+    for name in ("stabilized_lime", "beam_search_ceilings"):
+        measures = json.loads((studies / f"{name}.json").read_text("utf-8"))["measures"]
+        values |= {measure["id"]: measure["value"] for measure in measures}
+    stable = {id for id in values if id.endswith("_agreement") and values[id] >= 0.95}
+    assert {"paper_slime_agreement", "paper_plan_agreement", "shipped_plan_agreement"} <= stable
+    assert "shipped_slime_agreement" not in stable
+    assert "shipped_control_agreement" in stable  # the control that fails
+    assert "paper_control_agreement" not in stable
+    tight = {id for id, value in values.items() if id.endswith("_short_best") and value >= 0.95}
+    assert tight == {"shipped_short_best", "random_1_short_best"}
+    assert min(value for id, value in values.items() if id.endswith("beam_5_attained")) >= 0.95
+
+
 def test_every_work_that_is_cited_is_listed_and_the_other_way_round():
     listed = set(
         re.findall(r"^@\w+\{([^,]+),", (ARTICLE / "references.bib").read_text("utf-8"), re.M)
