@@ -458,3 +458,28 @@ def test_toy_reviews_are_measured_in_chunks_with_progress(toy_setting, model):
     assert result["documents"] == 30
     assert result["words"] == 11
     assert 0 <= result["negative_heads"] <= result["heads"] == 3
+
+
+def test_the_statistics_of_a_claim_are_those_that_decide_its_verdict(stored, toy_setting):
+    numbers = stored(comments.measure(toy_setting, toy_setting.recipe_model))
+
+    def verdict(claim, changed):
+        return claim.verdict(
+            numbers | {"spread": numbers["spread"] | {key: [x] * 3 for key, x in changed.items()}}
+        )
+
+    for claim in claims.CLAIMS:
+        # Low, middling and high values reach every side of every threshold.
+        cases = list(itertools.product((0.0, 0.02, 0.7, 0.95), repeat=len(claim.statistics)))
+        verdicts = {
+            case: verdict(claim, dict(zip(claim.statistics, case, strict=True))) for case in cases
+        }
+        for i in range(len(claim.statistics)):
+            assert any(
+                verdicts[case] != verdicts[(*case[:i], x, *case[i + 1 :])]
+                for case in cases
+                for x in (0.0, 0.95)
+            ), (claim.statement, claim.statistics[i])
+        others = numbers["spread"].keys() - set(claim.statistics)
+        for x in (-1.0, 1.0):
+            assert verdict(claim, dict.fromkeys(others, x)) == verdict(claim, {})

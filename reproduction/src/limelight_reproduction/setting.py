@@ -3,7 +3,7 @@
 __all__ = ["BUNDLED_MODEL", "BUNDLED_SEED", "PAPER_SEEDS", "Need", "Setting"]
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, final
@@ -30,6 +30,11 @@ CLASSES = {
     ),
 }  # fmt: skip
 PAPER_SEEDS = range(7)
+# How `train` is called with a recipe, beyond its seed. The shipped model is trained on all reviews.
+TRAINING_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {},
+    "shipped": {"validation": 0, "precision": "float16"},
+}
 # A model of the recipe that was trained on a CPU. `collapsed_folder` describes its file format.
 BUNDLED_MODEL, BUNDLED_SEED = Path(__file__).parent / "paper_model", 3
 # "gpu": a GPU, because a CPU takes hours; "sick": SICK's files; "pair-model": a classifier of
@@ -199,19 +204,20 @@ class Setting:
         """Return the folder in which a long part saves its intermediate results."""
         return self.models.parent / "unfinished" / name
 
-    def train_recipe_model(self, seed: int) -> AttentionClassifier:
-        """Train the paper's recipe with ``seed``, or load the model if the run has trained it."""
-        folder = self.models / f"paper-{seed}"
+    def train_recipe_model(self, seed: int, recipe: str = "paper") -> AttentionClassifier:
+        """Train a recipe with ``seed``, or load the model if the run has trained it."""
+        folder = self.models / f"{recipe}-{seed}"
         if not (folder / "config.json").exists():
             from limelight import train  # it loads torch, which most experiments do without
 
             train(
                 self.texts("imdb", "train"),
-                recipe="paper",
+                recipe=recipe,
                 seed=seed,
                 output=folder,
                 device=self.device,
                 progress=lambda progress: self.tick(progress.step, progress.steps),
+                **TRAINING_OPTIONS[recipe],
             )
         return _load_recipe_model(folder)
 

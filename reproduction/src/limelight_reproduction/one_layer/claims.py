@@ -38,6 +38,8 @@ class Claim:
 
     section: str
     statement: str
+    statistics: tuple[str, ...]
+    """The statistics whose medians over documents decide the verdict."""
     verdict: Callable[[Numbers], str]
     """Returns whether the statement holds, and under which condition."""
     evidence: Callable[[Numbers], str]
@@ -60,6 +62,11 @@ def is_correlated(numbers: Numbers, pair: str) -> bool:
     return min(median(numbers, f"{kind} {pair}") for kind in ("pearson", "spearman")) >= CORRELATED
 
 
+def _correlation_keys(*pairs: str) -> tuple[str, ...]:
+    """Return the names of Pearson's and Spearman's correlation of each pair of methods."""
+    return tuple(f"{kind} {pair}" for pair in pairs for kind in ("pearson", "spearman"))
+
+
 def _choose_verdict(*cases: tuple[bool, str]) -> str:
     """Return the verdict of the first case that holds. If no case holds, the claim fails."""
     return next((verdict for holds, verdict in cases if holds), DOES_NOT_HOLD)
@@ -69,6 +76,7 @@ CLAIMS = (
     Claim(
         section="4 (i)",
         statement="α-avg is correlated with G-l1",
+        statistics=_correlation_keys("alpha-avg ~ g-l1"),
         verdict=lambda numbers: _choose_verdict(
             (is_correlated(numbers, "alpha-avg ~ g-l1"), HOLDS)
         ),
@@ -79,6 +87,7 @@ CLAIMS = (
     Claim(
         section="4 (i)",
         statement="α-avg is correlated with G-avg",
+        statistics=_correlation_keys("alpha-avg ~ g-avg", "alpha-avg ~ |g-avg|"),
         verdict=lambda numbers: _choose_verdict(
             (is_correlated(numbers, "alpha-avg ~ g-avg"), HOLDS),
             (is_correlated(numbers, "alpha-avg ~ |g-avg|"), "holds if G-avg is read as |G-avg|"),
@@ -91,6 +100,7 @@ CLAIMS = (
     Claim(
         section="4 (i)",
         statement="the same does not hold for α-max and G-l2",
+        statistics=_correlation_keys("alpha-max ~ g-l2"),
         verdict=lambda numbers: _choose_verdict(
             (not is_correlated(numbers, "alpha-max ~ g-l2"), HOLDS)
         ),
@@ -103,6 +113,7 @@ CLAIMS = (
     Claim(
         section="4 (ii)",
         statement="positive attention can go with a negative gradient explanation",
+        statistics=("negative gxi",),
         verdict=lambda numbers: _choose_verdict(
             (median(numbers, "negative gxi") >= NEGATIVE, HOLDS)
         ),
@@ -114,6 +125,7 @@ CLAIMS = (
     Claim(
         section="4 (ii)",
         statement="in one head, a typical value leaves only α_t W_vᵀW_ℓᵀ of the gradient",
+        statistics=("typical",),
         # The paper itself requires a typical value, so the verdict needs no condition.
         verdict=lambda numbers: _choose_verdict((median(numbers, "typical") > 0, HOLDS)),
         evidence=lambda numbers: (
@@ -125,6 +137,7 @@ CLAIMS = (
     Claim(
         section="4 (ii)",
         statement="the sign of the gradient explanation reflects what the model does",
+        statistics=("sign as leave-one-out g-avg", "sign as leave-one-out gxi"),
         verdict=lambda numbers: _choose_verdict(
             (median(numbers, "sign as leave-one-out g-avg") >= TRUE_SIGN, HOLDS),
             (
@@ -141,6 +154,7 @@ CLAIMS = (
     Claim(
         section="5 (i)",
         statement="LIME is quite different from gradient explanations, but for the leading term",
+        statistics=_correlation_keys("lime ~ gxi without alpha u"),
         # The paper itself excludes the leading term, so the verdict needs no condition.
         verdict=lambda numbers: _choose_verdict(
             (not is_correlated(numbers, "lime ~ gxi without alpha u"), HOLDS)
@@ -156,6 +170,7 @@ CLAIMS = (
     Claim(
         section="5 (i)",
         statement="both have the leading term α_t W_ℓ v_t",
+        statistics=_correlation_keys("lime ~ alpha u", "gxi ~ alpha u"),
         verdict=lambda numbers: _choose_verdict(
             (
                 is_correlated(numbers, "lime ~ alpha u")
@@ -172,6 +187,7 @@ CLAIMS = (
     Claim(
         section="5 (ii)",
         statement="LIME is approximately an affine transformation of the α_t",
+        statistics=("r2 from alpha", "r2 of moving alpha"),
         verdict=lambda numbers: _choose_verdict(
             (median(numbers, "r2 from alpha") >= AFFINE, HOLDS),
             (
@@ -189,6 +205,7 @@ CLAIMS = (
     Claim(
         section="5 (iii)",
         statement="if W_ℓ v_t = 0, the influence of α_t disappears whatever its value",
+        statistics=("influence without value",),
         verdict=lambda numbers: _choose_verdict(
             (median(numbers, "influence without value") <= NEAR_ZERO, HOLDS)
         ),
@@ -203,6 +220,7 @@ CLAIMS = (
     Claim(
         section="5 (iv)",
         statement="LIME is near zero where α_t v_t ≈ α_{h,t} v_{h,t}",
+        statistics=("lime near unknown", "value of unknown"),
         verdict=lambda numbers: _choose_verdict(
             (
                 max(median(numbers, "lime near unknown"), median(numbers, "value of unknown"))

@@ -1,6 +1,6 @@
 """Measure the comments of sections 4 and 5: do they hold, and under which condition?"""
 
-__all__ = ["EXPERIMENT"]
+__all__ = ["EXPERIMENT", "measure"]
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

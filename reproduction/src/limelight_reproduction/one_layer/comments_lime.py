@@ -1,6 +1,6 @@
 """Statistics on documents that decide the comments of section 5 on LIME and attention."""
 
-__all__ = ["LOWEST", "PAIRS", "lime_statistics"]
+__all__ = ["LOWEST", "PAIRS", "attention_products", "lime_statistics"]
 
 from dataclasses import replace
 from typing import Any
@@ -35,7 +35,7 @@ def lime_statistics(texts: CollapsedTexts) -> list[dict[str, float | None]]:
     rows = []
     for i, features in enumerate(texts.features):
         d, word = len(features), int(top_words[i])
-        alpha, alpha_u, unknown = (x[i, :, :d] for x in _attention_products(games))
+        alpha, alpha_u, unknown = (x[i, :, :d] for x in attention_products(games))
         scores = {
             "lime": beta[i, :d],
             "gxi": gxi[i],
@@ -119,7 +119,7 @@ def _word_attention(games: RatioGame) -> Float[np.ndarray, "n K d"]:
     return games.a / _denominators(games)[0]
 
 
-def _attention_products(games: RatioGame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def attention_products(games: RatioGame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return α, α u and α_h u_h of every word and head."""
     full, empty = _denominators(games)
     return games.a / full, games.A[:, 0] / full, games.B[:, 0] / empty

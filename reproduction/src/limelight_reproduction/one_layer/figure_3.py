@@ -1,6 +1,6 @@
 """Figure 3: the attention matrices of the heads, and how much the heads differ."""
 
-__all__ = ["EXPERIMENT"]
+__all__ = ["DIFFERENT", "EXPERIMENT", "head_statistics"]
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -33,14 +33,12 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Measure the attention on the sentence, and the differences of the heads."""
     model_input = model.read(SENTENCE)
     reviews = list_texts(setting.sample_texts("imdb", "test", REVIEWS))
-    chunks = [reviews[i : i + _CHUNK] for i in range(0, len(reviews), _CHUNK)]
-    rows = [row for chunk in chunks for row in _cls_rows(model, chunk)]
-    review_statistics = [_statistics(alpha, T) for alpha, T in rows]
+    review_statistics = head_statistics(model, reviews)
     return round_for_json(
         {
             "tokens": ["[cls]", *model_input.tokens.strings],
             "attention": model.attention_matrices(model_input),
-            "sentence": _statistics(*_cls_rows(model, [SENTENCE])[0]),
+            "sentence": head_statistics(model, [SENTENCE])[0],
             "reviews": {
                 key: np.mean([statistics[key] for statistics in review_statistics], axis=0)
                 for key in review_statistics[0]
@@ -49,6 +47,12 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
         },
         4,
     )
+
+
+def head_statistics(model: AttentionClassifier, texts: Sequence[str]) -> list[dict[str, Any]]:
+    """Return for each text the statistics of the heads and of their differences."""
+    chunks = [texts[i : i + _CHUNK] for i in range(0, len(texts), _CHUNK)]
+    return [_statistics(alpha, T) for chunk in chunks for alpha, T in _cls_rows(model, chunk)]
 
 
 def _cls_rows(model: AttentionClassifier, texts: Sequence[str]) -> list[tuple[np.ndarray, int]]:
