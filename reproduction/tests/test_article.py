@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import statistics
 import subprocess
 import tomllib
 import unicodedata
@@ -236,6 +237,23 @@ def test_verdicts_on_s_lime_and_beams_are_those_that_the_text_names():
     tight = {id for id, value in values.items() if id.endswith("_short_best") and value >= 0.95}
     assert tight == {"shipped_short_best", "random_1_short_best"}
     assert min(value for id, value in values.items() if id.endswith("beam_5_attained")) >= 0.95
+
+
+def test_no_methods_change_places_with_the_seed_and_its_spread_exceeds_the_error():
+    """The sentences below the table of seeds."""
+    path = ROOT / "reproduction/src/limelight_reproduction/results.json"
+    parts = json.loads(path.read_text("utf-8"))["experiments"]["seeds"]
+    methods = ("alpha-avg", "gxi", "lime", "shapley", "greedy")
+    for recipe in ("paper", "shipped"):
+        names = [name for name in parts if name.startswith(f"{recipe}-")]
+        assert len(names) == 7
+        values = [parts[name]["numbers"]["values"] for name in names]
+        for i, method in enumerate(methods):
+            for rival in methods[:i]:
+                assert len({v[method][0] > v[rival][0] for v in values}) == 1
+            deviation = statistics.stdev(v[method][0] for v in values)
+            error = statistics.mean((v[method][2] - v[method][1]) / 3.92 for v in values)
+            assert (deviation > error) == ((recipe, method) != ("shipped", "alpha-avg"))
 
 
 def test_every_work_that_is_cited_is_listed_and_the_other_way_round():
