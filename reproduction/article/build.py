@@ -36,8 +36,8 @@ RESULTS = ROOT / "reproduction/src/limelight_reproduction/results.json"
 TEXT, NUMBERS, BIBLIOGRAPHY = HERE / "article.typ", HERE / "numbers.toml", HERE / "references.bib"
 COVERAGE = HERE / "coverage.toml"
 PROGRAMS = ("benchmarks", "reproduction/studies")  # folders of the programs that store results
-OPTIONS = " --data DIR --output DIR "  # of every command that reproduces
-REPRODUCE = f"limelight reproduce{OPTIONS}--only "
+OPTIONS = " --data DIR --output DIR"  # of every command that reproduces
+REPRODUCE = f"limelight reproduce{OPTIONS} --only "
 KEY = re.compile(r'\bn\("([^"]+)"\)')
 INTERVAL = re.compile(r"95 % interval (\S+) to (\S+)")
 LIST_FUNCTIONS = {
@@ -316,7 +316,7 @@ def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
     rows = []
     for command, group in _group_by_command(sources).items():
         for version, texts in _group_by_version(group).items():
-            row = (command.replace(OPTIONS, " "), " · ".join(texts), version)
+            row = (command.replace(OPTIONS, ""), " · ".join(texts), version)
             rows.append(f"  ({', '.join(map(_quote, row))}),")
     cells = [
         (row.error, row.truth, row.rule, row.first, f"{row.met} of {row.judged}", row.worst)
