@@ -3,10 +3,16 @@
 import numpy as np
 import pytest
 
-from limelight import explain
+from limelight import explain, judge
+from limelight.judging import estimate
 from limelight.text import ImageInput
 from limelight_reproduction.images import images
-from limelight_reproduction.images.patch_attention import measure_one_layer, shuffle_patches
+from limelight_reproduction.images.patch_attention import (
+    JUDGED,
+    judge_all,
+    measure_one_layer,
+    shuffle_patches,
+)
 from limelight_reproduction.images.patch_theorems import RATES, measure_theorems
 from limelight_reproduction.images.reference_classifier import (
     ReferencePatchClassifier,
@@ -15,6 +21,8 @@ from limelight_reproduction.images.reference_classifier import (
 )
 from limelight_reproduction.results import load_stored_results
 from limelight_reproduction.setting import Setting
+
+from deep_toys import WORDS, make_trained_network
 
 
 def test_full_attention_from_pixels_gives_the_outputs_of_the_tables():
@@ -88,6 +96,14 @@ def test_the_stored_numbers_give_the_verdicts_of_the_page():
         "holds",
         "position in one layer; content in six layers",
     ]
+
+
+def test_a_slow_deep_model_is_judged_on_all_inputs(monkeypatch):
+    monkeypatch.setattr(estimate, "_JUDGING_SECONDS", 1e-9)
+    model, sizes = make_trained_network(), {"pairs": 2, "samples": 20}
+    texts = [" ".join(np.roll(WORDS, i)[:11]) for i in range(13)]
+    assert len(judge_all(model, texts, 0, sizes).texts) == 13
+    assert len(judge(model, texts, JUDGED, **sizes).texts) < 13
 
 
 @pytest.mark.slow

@@ -23,14 +23,23 @@ the median difference of the two lies above 0, and less if it lies below 0.
 |Shapley|, and whether it supports the decision.
 """
 
-__all__ = ["JUDGED", "LIKE", "RUNS", "SHOWN", "UNLIKE", "measure_deep", "measure_one_layer"]
+__all__ = [
+    "JUDGED",
+    "LIKE",
+    "RUNS",
+    "SHOWN",
+    "UNLIKE",
+    "judge_all",
+    "measure_deep",
+    "measure_one_layer",
+]
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from limelight import Explanation, Model, explain, judge
+from limelight import Explanation, Judgment, Model, explain, judge
 from limelight.models.attention import PatchClassifier
 from limelight.shapes import Float, Int
 from limelight.text import ImageInput, build_features
@@ -51,6 +60,8 @@ SHOWN = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi")
 RUNS, _SAMPLES = 5, 5000
 _STRONGEST = 3
 _SIDE = 7  # patches in a row of an image, for both models
+# Without a number of calls, `judge` chooses the images of a deep model by the speed of the machine.
+_BUDGET = "1000000000 calls"
 
 
 def measure_one_layer(setting: Setting) -> Numbers:
@@ -92,7 +103,7 @@ def _measure_attention(setting: Setting, model: Model, data: Any, sizes: dict[st
     names = {name: i for i, name in enumerate(model.classes)}
     labels = [model.classes[i] for i in data.labels]
     medians = ("shapley", "lime", "again", "place", "patch", "moved")
-    judged = judge(model, list(data.texts), JUDGED, seed=setting.seed, **_settings(sizes))
+    judged = judge_all(model, data.texts, setting.seed, sizes)
     alpha = np.array([row["alpha"] for row in rows])
     return {
         "pictures": len(rows),
@@ -119,8 +130,11 @@ def _measure_attention(setting: Setting, model: Model, data: Any, sizes: dict[st
     }
 
 
-def _settings(sizes: dict[str, int]) -> Any:
-    return sizes  # as Any, because `judge` has typed keywords
+def judge_all(model: Model, inputs: Sequence[Any], seed: int, sizes: dict[str, int]) -> Judgment:
+    """Judge the methods on all inputs; ``sizes`` is empty for exact methods."""
+    settings: Any = sizes  # as Any, because `judge` has typed keywords
+    budget = _BUDGET if sizes else None
+    return judge(model, list(inputs), JUDGED, seed=seed, budget=budget, **settings)
 
 
 def wilson_share(hits: Sequence[Any]) -> list[float]:

@@ -149,7 +149,9 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
             axes.plot(positions + shift, values, "o", color=COLORS[recipe], markersize=3.5)
         means = [_summary(numbers, recipe, name).mean for name in SHARES]
         axes.hlines(means, positions - 0.34, positions + 0.34, color=GREY, linewidth=1)
-        axes.set_xticks(positions, list(SHARES.values()), fontsize=8)
+        axes.set_xticks(
+            positions, [name.replace(" ", "\n") for name in SHARES.values()], fontsize=8
+        )
         axes.set_ylim(0, 1.03)
         style_axes(axes, title=label, y="share (0 chance, 1 ceiling)")
     yield (
