@@ -5,11 +5,12 @@ python reproduction/article/build.py --pages         and its pages as PNG, to lo
 python reproduction/article/build.py --numbers       print all numbers with their sources
 
 `numbers.toml` has an entry for each number of the text: the file, the location and the format. The
-text contains only keys. The build stops if a key is missing, unused or not found. The script
-`scripts/article` installs the typesetter (the package `typst`, a wheel of 34 MB) and runs this.
+text contains only keys. The build stops if a key is missing, unused or not found. `coverage.toml`
+has the rows of the table of coverage. The script `scripts/article` installs the typesetter (the
+package `typst`, a wheel of 34 MB) and runs this.
 """
 
-__all__ = ["Source", "numbers", "used_keys"]
+__all__ = ["CoverageRow", "Source", "coverage_rows", "describe_versions", "numbers", "used_keys"]
 
 import argparse
 import json
@@ -19,7 +20,9 @@ import runpy
 import statistics
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,8 +34,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 RESULTS = ROOT / "reproduction/src/limelight_reproduction/results.json"
 TEXT, NUMBERS, BIBLIOGRAPHY = HERE / "article.typ", HERE / "numbers.toml", HERE / "references.bib"
-REPRODUCE = "limelight reproduce --data DIR --output DIR --only "
+COVERAGE = HERE / "coverage.toml"
+PROGRAMS = ("benchmarks", "reproduction/studies")  # folders of the programs that store results
+OPTIONS = " --data DIR --output DIR"  # of every command that reproduces
+REPRODUCE = f"limelight reproduce{OPTIONS} --only "
 KEY = re.compile(r'\bn\("([^"]+)"\)')
+INTERVAL = re.compile(r"95 % interval (\S+) to (\S+)")
 LIST_FUNCTIONS = {
     "mean": statistics.mean,
     "deviation": statistics.stdev,
@@ -40,9 +47,8 @@ LIST_FUNCTIONS = {
     "most": max,
     "count": len,
 }
-IMAGES = "images"  # name of the experiment on images
-FIGURES = {"figure-4": "figure-4-paper", "error": "error", "multiplicity": "multiplicity"}
-THEOREMS = ("certificate", "faithfulness-ceiling")
+FIGURES = ("error", "figure-4", "images", "multiplicity")  # experiments
+THEOREMS = ("certificate", "certain-ranks", "decisions", "faithfulness-ceiling")
 WIDTH, HEIGHT = 7.4, 2.3  # of the figure that is drawn here, in inches
 
 
@@ -57,6 +63,89 @@ class Source(NamedTuple):
     place: str
     command: str
     stamps: tuple[dict[str, str], ...] = ()
+
+
+class CoverageRow(NamedTuple):
+    """A row of the table of coverage: a kind of error and the cells that its rule judges.
+
+    ``worst`` is the value that is farthest from the rule. ``unjudged`` counts the cells that the
+    rule does not judge, and ``worst_unjudged`` is the worst of their values, or empty.
+    """
+
+    error: str
+    truth: str
+    rule: str
+    first: str
+    judged: int
+    met: int
+    worst: str
+    unjudged: int
+    worst_unjudged: str
+    source: Source
+
+
+def coverage_rows() -> list[CoverageRow]:
+    """Judge the stored cells of every row of `coverage.toml` by the rule of the row."""
+    return [_coverage_row(row) for row in tomllib.loads(COVERAGE.read_text("utf-8"))["row"]]
+
+
+def _coverage_row(row: dict[str, Any]) -> CoverageRow:
+    """Judge the cells of a row."""
+    results = _read(_result_file(row["file"]))
+    cells, unjudged = _split_cells(results["measures"], row)
+    is_floor = "at_least" in row
+    limit = row["at_least"] if is_floor else row["at_most"]
+    values = [_cell_value(cell, row) for cell in cells]
+    met = sum(value >= limit if is_floor else value <= limit for value in values)
+    count = len(cells)
+    if "count" in row:  # only a summary of the cells is stored
+        if met < len(cells):
+            raise ValueError(f"the stored summary of {row['file']} misses the rule")
+        count = met = int(_match(row["count"], cells[0]["note"]))
+    worst = min if is_floor else max
+    without = [_cell_value(cell, row) for cell in unjudged if cell["note"] != row.get("always")]
+    rule = f"{'≥' if is_floor else '≤'} {limit:g}"
+    rule += f" in {row['share']:.0%} of cells" if "share" in row else ""
+    stamps = tuple(cell.get("stamp", results["stamp"]) for cell in cells + unjudged)
+    return CoverageRow(
+        error=row["error"],
+        truth=row["truth"],
+        rule=rule,
+        first=row["first"],
+        judged=count,
+        met=met,
+        worst=_format_share(worst(values), is_floor=is_floor),
+        unjudged=len(unjudged),
+        worst_unjudged=_format_share(worst(without), is_floor=is_floor) if without else "",
+        source=Source(
+            text=f"{met} of {count} cells",
+            place=f"{row['file']}.json: {row['cells']}",
+            command=_plain_command(results["command"]),
+            stamps=stamps,
+        ),
+    )
+
+
+def _split_cells(
+    measures: list[dict[str, Any]], row: dict[str, Any]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the cells that the rule of a row judges, and the cells that it does not judge."""
+    cells = [m for m in measures if re.fullmatch(row["cells"], m["id"])]
+    unjudged = [m for m in measures if re.fullmatch(row.get("others", "(?!)"), m["id"])]
+    unjudged += [cell for cell in cells if cell["note"] == row.get("always")]
+    return [cell for cell in cells if cell["note"] != row.get("always")], unjudged
+
+
+def _cell_value(measure: dict[str, Any], row: dict[str, Any]) -> float:
+    """Return the number of a cell: its value, or the match of a pattern in its note."""
+    value = _match(row["note"], measure["note"]) if "note" in row else measure["value"]
+    return float(value)
+
+
+def _format_share(value: float, *, is_floor: bool) -> str:
+    """Format a share with three digits, rounded away from its rule but never onto the number 1."""
+    digits = math.floor(value * 1000) if is_floor or 0.999 < value < 1 else math.ceil(value * 1000)
+    return f"{digits / 1000:.3f}"
 
 
 def numbers() -> dict[str, Source]:
@@ -85,14 +174,22 @@ def _source(entry: dict[str, Any]) -> Source:
         experiment, *keys = path if isinstance(path, list) else path.split("/")
         results = _read(RESULTS)["experiments"][experiment]
         place = "results.json: " + "/".join([experiment, *keys])
-        command = REPRODUCE + experiment
+        command = REPRODUCE + experiment + (f".{keys[0]}" if keys[0] in results else "")
+        parts = [part for name, part in results.items() if fnmatch(name, keys[0])]
         text = _format_number(_select(results, keys), entry)
-        return Source(text, place, command, _command_stamps(command))
+        return Source(text, place, command, _part_stamps(parts))
     if "benchmark" in entry:
         results = _read(_result_file(entry["benchmark"]))
         value, place = _benchmark_value(results, entry), f"{entry['benchmark']}.json: "
-        place += entry.get("id", entry.get("field", ""))
-        stamps = tuple(measure.get("stamp", results["stamp"]) for measure in results["measures"])
+        place += entry.get("id", entry.get("ids", entry.get("field", "")))
+        measures = [
+            measure
+            for measure in results["measures"]
+            if re.fullmatch(
+                entry.get("ids", re.escape(entry.get("id", measure["id"]))), measure["id"]
+            )
+        ]
+        stamps = tuple(measure.get("stamp", results["stamp"]) for measure in measures)
         command = _plain_command(results["command"])
         return Source(_format_number(value, entry), place, command, stamps)
     page = ROOT / entry["file"]
@@ -111,16 +208,24 @@ def _command_stamps(command: str) -> tuple[dict[str, str], ...]:
     """Return the stamps of the experiment that a command runs, or nothing for other commands."""
     experiment = command.removeprefix(REPRODUCE)
     parts = _read(RESULTS)["experiments"].get(experiment, {}) if experiment != command else {}
-    return tuple(
-        {"limelight": part["limelight"], "commit": part["commit"]} for part in parts.values()
-    )
+    return _part_stamps(parts.values())
+
+
+def _part_stamps(parts: Iterable[dict[str, Any]]) -> tuple[dict[str, str], ...]:
+    """Return the version and commit of parts of an experiment."""
+    return tuple({"limelight": part["limelight"], "commit": part["commit"]} for part in parts)
 
 
 def _benchmark_value(results: dict[str, Any], entry: dict[str, Any]) -> Any:
     """Return the value of a measure, or the match of a pattern in its texts or in a field."""
     if "field" in entry:
         return _match(entry["note"], results[entry["field"]])
+    if "ids" in entry:
+        values = [m["value"] for m in results["measures"] if re.fullmatch(entry["ids"], m["id"])]
+        return [value for value in values if value > entry.get("above", -math.inf)]
     measure = next(measure for measure in results["measures"] if measure["id"] == entry["id"])
+    if entry.get("of") == "interval":
+        return [measure["value"], *map(float, INTERVAL.findall(measure["note"])[0])]
     for field in ("note", "what"):
         if field in entry:
             return _match(entry[field], measure[field])
@@ -152,6 +257,9 @@ def _match(pattern: str, text: str) -> str:
 
 def _format_number(value: Any, entry: dict[str, Any]) -> str:
     """Format a number as its entry says, with real minus signs and exponents."""
+    if entry.get("of") == "interval":
+        number, low, high = (_format_number(part, {"as": entry["as"]}) for part in value)
+        return f"{number} ({low}, {high})"
     if "of" in entry:
         value = LIST_FUNCTIONS[entry["of"]](value)
     if isinstance(value, str) and "as" in entry:
@@ -171,7 +279,13 @@ def _format_number(value: Any, entry: dict[str, Any]) -> str:
 
 
 def _plain_command(command: str) -> str:
-    return re.sub(r" --output \S+", "", command)
+    """Return a stored command with the program in its present folder, and without its output."""
+
+    def find_program(match: re.Match[str]) -> str:
+        folders = [folder for folder in PROGRAMS if (ROOT / folder / match[1]).exists()]
+        return f"python {folders[0]}/{match[1]}" if folders else match[0]
+
+    return re.sub(r"python (?:\S+/)?(\w+\.py)", find_program, re.sub(r" --output \S+", "", command))
 
 
 def _page_command(page: Path, entry: dict[str, Any]) -> str:
@@ -191,20 +305,24 @@ def _page_command(page: Path, entry: dict[str, Any]) -> str:
         return f"python docs/theorems/figures.py {page.stem}"
     catalogue = runpy.run_path(str(page.with_name("catalogue.py")))
     (test,) = (theorem.test for theorem in catalogue["THEOREMS"] if theorem.id == page.stem)
-    return f"python -m pytest {test}"
+    return f"python -m pytest {test.replace('::', ' -k ')}"
 
 
 def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
     """Return the Typst file with the numbers and the table of their commands."""
     lines = [f"  {_quote(key)}: {_quote(numbers_by_key[key].text)}," for key in keys]
+    coverage = coverage_rows()
+    sources = [numbers_by_key[key] for key in keys] + [row.source for row in coverage]
     rows = []
-    for command, sources in _group_by_command(numbers_by_key, keys).items():
-        text = " · ".join(source.text for source in sources)
-        if sources[0].stamps:
-            text += f". {describe_stamps(sources[0].stamps)}"
-        rows.append(f"  ({_quote(command)}, {_quote(text)}),")
-    if has_image_results():
-        rows.append(f"  ({_quote(REPRODUCE + IMAGES)}, {_quote('the section on images')}),")
+    for command, group in _group_by_command(sources).items():
+        for version, texts in _group_by_version(group).items():
+            row = (command.replace(OPTIONS, ""), " · ".join(texts), version)
+            rows.append(f"  ({', '.join(map(_quote, row))}),")
+    cells = [
+        (row.error, row.truth, row.rule, row.first, f"{row.met} of {row.judged}", row.worst)
+        + ((f"{row.unjudged}", row.worst_unjudged or "–") if row.unjudged else ("–", "–"))
+        for row in coverage
+    ]
     return "\n".join(
         [
             "// Written by build.py. Do not edit.",
@@ -215,66 +333,57 @@ def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
             "#let commands = (",
             *rows,
             ")",
+            "#let coverage = (",
+            *(f"  ({', '.join(map(_quote, row))})," for row in cells),
+            ")",
+            f"#let versions = {_quote(describe_versions(sources))}",
             "",
         ]
     )
 
 
-def _group_by_command(
-    numbers_by_key: dict[str, Source], keys: list[str]
-) -> dict[str, list[Source]]:
+def _group_by_command(sources: Iterable[Source]) -> dict[str, list[Source]]:
     """Group the numbers that have a command by their commands."""
     groups: dict[str, list[Source]] = {}
-    for key in keys:
-        source = numbers_by_key[key]
+    for source in sources:
         if source.command:
             groups.setdefault(source.command, []).append(source)
     return groups
 
 
+def _group_by_version(sources: list[Source]) -> dict[str, list[str]]:
+    """Group the texts of numbers by the version and commit that measured them."""
+    groups: dict[str, list[str]] = {}
+    for source in sources:
+        groups.setdefault(_describe_version(source.stamps), []).append(source.text)
+    return groups
+
+
+def _describe_version(stamps: Iterable[dict[str, str]]) -> str:
+    """Return versions and commits without the words that every row of a table would repeat."""
+    sentence = describe_stamps(stamps) if (stamps := tuple(stamps)) else ""
+    return sentence.removeprefix("Measured with ").removesuffix(".").replace("limelight ", "")
+
+
+def describe_versions(sources: Iterable[Source]) -> str:
+    """Say how many measured numbers each version and commit produced.
+
+    A number of several results counts for each of their versions.
+    """
+    counts: dict[str, Counter[str]] = {}
+    for source in sources:
+        for version, commit in {(stamp["limelight"], stamp["commit"]) for stamp in source.stamps}:
+            label = _describe_version([{"limelight": version, "commit": commit}])
+            counts.setdefault(version, Counter())[label.partition(", commit ")[2]] += 1
+    groups = []
+    for version in sorted(counts, reverse=True):
+        commits = [f"{commit} ({count})" for commit, count in counts[version].most_common()]
+        groups.append(f"version {version}, commit {', '.join(commits)}")
+    return "; ".join(groups)
+
+
 def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def has_image_results() -> bool:
-    """Whether all parts of the experiment on images are stored."""
-    from limelight_reproduction.registry import EXPERIMENTS
-
-    parts = _read(RESULTS)["experiments"].get(IMAGES, {})
-    experiments = [experiment for experiment in EXPERIMENTS if experiment.name == IMAGES]
-    return bool(experiments) and all(part.name in parts for part in experiments[0].parts)
-
-
-def image_section(folder: Path) -> str:
-    """Return the section on images: the results of the experiment, or that it is future work."""
-    if not has_image_results():
-        return (
-            "No result of this kind is stored yet. A classifier that reads the patches of an "
-            "image by one layer of attention is a ratio game over patches, and nothing in "
-            "@sec-exact speaks of words; measuring it is future work.\n"
-        )
-    from limelight_reproduction.registry import EXPERIMENTS
-    from limelight_reproduction.report import build_row
-    from limelight_reproduction.results import load_stored_results
-
-    experiment = next(experiment for experiment in EXPERIMENTS if experiment.name == IMAGES)
-    row = build_row(experiment, load_stored_results()[IMAGES], folder, suffixes=(".svg",))
-    section = (
-        "Test images of Fashion-MNIST were cut into patches and read by the paper's architecture "
-        "and by a vision transformer of six layers, each trained on its training images. "
-    ) + " ".join(_as_typst(text) for text in (row.findings.headline, row.findings.meaning))
-    for name, caption in list(row.figures.items())[:1]:
-        image = f"image({_quote(name + '.svg')}, width: 90%)"
-        section += f"\n\n#figure({image}, caption: [#text({_quote(caption)})])"
-    return section + "\n"
-
-
-def _as_typst(markdown: str) -> str:
-    """Return a paragraph as Typst, with page names for links and real minus signs."""
-    parts = re.split(r"\[([^\]]+)\]\([^)]*\)", re.sub(r"(?<![\w.])-(?=\d)", "−", markdown))
-    return "".join(
-        f"#{'raw' if index % 2 else 'text'}({_quote(part)})" for index, part in enumerate(parts)
-    )
 
 
 def draw(folder: Path) -> None:
@@ -307,7 +416,7 @@ def rivals() -> Any:
     results = _read(_result_file("surrogate_rivals_cuda"))
     measures = {measure["id"]: measure for measure in results["measures"]}
     names = ("line", "pairs", "boosting", "slalom", "ratio_game")
-    labels = ("a line", "all pairs", "boosting", "SLALOM", "ratio game")
+    labels = ("linear", "all pairs", "boosting", "SLALOM", "ratio game")
     figure, grid = canvas(WIDTH, HEIGHT, columns=2, square=True)
     for axes, kind in zip(grid, ("reviews", "sentences"), strict=True):
         for n, shift, color in ((200, -0.14, "#7b858e"), (1000, 0.14, "#0072b2")):
@@ -431,7 +540,6 @@ def main() -> None:
     folder = arguments.output
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "numbers.typ").write_text(typst_numbers(numbers_by_key, keys), "utf-8")
-    (folder / "images.typ").write_text(image_section(folder), "utf-8")
     for file in (TEXT, BIBLIOGRAPHY):
         (folder / file.name).write_text(file.read_text("utf-8"), "utf-8")
     draw(folder)

@@ -23,10 +23,10 @@ def draw_certificates() -> Picture:
         (f"the top {_TOP} of {_FEATURES}", "gap in standard errors", "certified"),
     )
     left_axes.plot(counts, wrong[1], "s-", color=ORANGE, markersize=4, label="each gap alone")
-    left_axes.plot(counts, wrong[0], "o-", color=BLUE, markersize=4, label="this page")
+    left_axes.plot(counts, wrong[0], "o-", color=BLUE, markersize=4, label="certificates")
     left_axes.axhline(_LEVEL, color=GREY, linewidth=0.8)
     right_axes.plot(gaps, power[1], "s-", color=ORANGE, markersize=4, label="Bonferroni")
-    right_axes.plot(gaps, power[0], "o-", color=BLUE, markersize=4, label="this page")
+    right_axes.plot(gaps, power[0], "o-", color=BLUE, markersize=4, label="certificates")
     legend(left_axes)
     legend(right_axes)
     half = [float(np.interp(0.5, shares, gaps)) for shares in power]
