@@ -114,12 +114,12 @@ def learn(arguments: Namespace, folder: Path) -> Path:
 
 
 def device_memory() -> float:
-    """Return the peak memory of the GPU in megabytes."""
-    return torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_available() else 0.0
+    """Return the peak memory that torch reserved on the GPU, in megabytes."""
+    return torch.cuda.max_memory_reserved() / 1e6 if torch.cuda.is_available() else 0.0
 
 
 def measure_sampled(arguments: Namespace) -> dict[str, float]:
-    """Masked texts per second of the bare model and of two methods, and their ratios."""
+    """Measure masked texts per second of the bare model and of two methods, and their ratios."""
     import limelight
 
     model = limelight.load(arguments.model)
@@ -131,6 +131,9 @@ def measure_sampled(arguments: Namespace) -> dict[str, float]:
     bare_model(model, rows[:1])  # what is made at the first use
     bare = max(rate(partial(bare_model, model, rows)) for _ in range(3))
     numbers = {"bare_rate": bare}
+    if torch.cuda.is_available():  # the memory of the methods, not of the bare model
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
     for name, settings in methods(texts, samples).items():
         explained(model, texts[:2], name, settings)
         speed = max(rate(partial(explained, model, texts, name, settings)) for _ in range(3))
@@ -139,13 +142,11 @@ def measure_sampled(arguments: Namespace) -> dict[str, float]:
 
 
 def measure_learned(arguments: Namespace) -> dict[str, float]:
-    """Seconds of a learned method and of the model alone for a list of reviews."""
+    """Measure the seconds of a learned method and of the model alone for a list of reviews."""
     import limelight
 
-    model, texts = (
-        limelight.load(arguments.model),
-        read(arguments, 40 if arguments.smoke else 10_000),
-    )
+    model = limelight.load(arguments.model)
+    texts = read(arguments, 40 if arguments.smoke else 10_000)
     method = limelight.LearnedMethod.load(arguments.learned)
     limelight.explain(model, texts[:300], method)
     model.logits(texts[:300])
@@ -162,11 +163,12 @@ def measure_learned(arguments: Namespace) -> dict[str, float]:
 
 
 def measure_exact(arguments: Namespace) -> dict[str, float]:
-    """Seconds of exact LIME of all reviews, from texts to explanations."""
+    """Measure the seconds of exact LIME of all reviews, from texts to explanations."""
     import limelight
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model, texts = limelight.load(device=device), read(arguments, 40 if arguments.smoke else 25_000)
+    model = limelight.load(device=device)
+    texts = read(arguments, 40 if arguments.smoke else 25_000)
     limelight.explain(model, texts[:600], "lime")
     start = time.perf_counter()
     limelight.explain(model, texts, "lime")

@@ -263,7 +263,7 @@ def processor_seconds(command: list[str], environment: dict[str, str]) -> float:
 
 
 def cold_starts(arguments: Namespace) -> Iterator[Measure]:
-    """Processor time of ``import numpy`` and of ``limelight compare``, in turn."""
+    """Measure the processor time of ``import numpy`` and of ``limelight compare``, in turn."""
     compare = [sys.executable, "-m", "limelight", "compare", TEXT]
     commands: dict[str, tuple[list[str], Path | None]] = {
         "numpy": ([sys.executable, "-c", "import numpy"], None),

@@ -123,16 +123,16 @@ def unknown_name_message(kind: str, name: object, choices: Iterable[str]) -> str
     names = list(choices)
     if not names:
         return f"unknown {kind}: {name!r}. Leave it out, because there are none to choose from."
-    matches = similar_names(str(name), names)
-    guess = f"Did you mean {matches[0]!r}? " if matches else ""
+    match = similar_name(str(name), names)
+    guess = f"Did you mean {match!r}? " if match else ""
     return f"unknown {kind}: {name!r}. {guess}Choose from: {', '.join(names)}."
 
 
-def similar_names(name: str, choices: Iterable[str]) -> list[str]:
-    """Return the choice that is most similar to a name, in a list; empty if none is similar."""
+def similar_name(name: str, choices: Iterable[str]) -> str | None:
+    """Return the choice that is most similar to a name, or None if none is similar."""
     import difflib  # here, because only wrong names need it
 
-    return difflib.get_close_matches(name, list(choices), n=1)
+    return next(iter(difflib.get_close_matches(name, list(choices), n=1)), None)
 
 
 def unknown_keyword_message(function: Callable[..., Any], name: str, match: str) -> str:
@@ -147,8 +147,8 @@ def suggest_keywords(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def checked_function(*args: P.args, **keywords: P.kwargs) -> R:
         for name in keywords:
-            if name not in names and (matches := similar_names(name, names)):
-                raise InputError(unknown_keyword_message(function, name, matches[0]))
+            if name not in names and (match := similar_name(name, names)):
+                raise InputError(unknown_keyword_message(function, name, match))
         return function(*args, **keywords)
 
     return checked_function

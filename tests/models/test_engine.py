@@ -1,5 +1,7 @@
 """The engine: batches that run on a device while the next ones are prepared."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -47,16 +49,17 @@ def test_the_next_batch_starts_before_the_rows_of_a_batch_are_awaited():
     np.testing.assert_array_equal(rows, EXPECTED)
 
 
-def test_rows_that_are_there_at_once_are_stored_before_the_next_batch():
+def test_rows_that_are_there_at_once_are_stored_before_the_next_batch(monkeypatch):
     events = []
 
     def compute(items):
-        events.append(len(items))
+        events.append("compute")
         return np.array([[item.sum(), item.size] for item in items], float)
 
+    monkeypatch.setattr(limelight.models.engine, "count_calls", lambda _: events.append("stored"))
     engine = Engine(compute, size=lambda item: item.size, key=lambda i: i.tobytes(), max_items=2)
     np.testing.assert_array_equal(engine(ITEMS), EXPECTED)
-    assert events == [2, 2, 1]
+    assert events == ["compute", "stored"] * 3
 
 
 @pytest.mark.parametrize("memory", [1, 2, 3])
@@ -88,3 +91,45 @@ def test_other_errors_of_a_device_are_raised():
     engine = Engine(start, size=lambda item: item.size, key=lambda item: item.tobytes())
     with pytest.raises(RuntimeError, match="illegal instruction"):
         engine(ITEMS)
+
+
+def test_a_batch_without_room_beside_another_starts_again_when_that_one_has_finished():
+    events, in_memory = [], []
+
+    def start(items):
+        if in_memory:
+            events.append("no room")
+            raise RuntimeError("CUDA out of memory")
+        events.append("start")
+        in_memory.append(items)
+
+        def wait():
+            in_memory.clear()
+            events.append("wait")
+            return np.array([[item.sum(), item.size] for item in items], float)
+
+        return wait
+
+    engine = Engine(start, size=lambda i: i.size, key=lambda i: i.tobytes(), max_items=1)
+    np.testing.assert_array_equal(engine(ITEMS), EXPECTED)
+    assert events == ["start", *["no room", "wait", "start"] * 4, "wait"]
+
+
+def test_failed_batches_are_not_in_memory_while_their_parts_are_computed():
+    failed, alive = [], []
+
+    class Work:
+        pass
+
+    def compute(items):
+        alive.append(sum(reference() is not None for reference in failed))
+        work = Work()
+        if len(items) > 1:
+            failed.append(weakref.ref(work))
+            raise RuntimeError("out of memory")
+        return np.array([[item.sum(), item.size] for item in items], float)
+
+    engine = Engine(compute, size=lambda item: item.size, key=lambda item: item.tobytes())
+    np.testing.assert_array_equal(engine(ITEMS), EXPECTED)
+    assert failed
+    assert not any(alive)

@@ -517,3 +517,12 @@ def test_a_model_of_a_module_is_loaded_by_its_name(tmp_path, monkeypatch):
     with pytest.raises(limelight.InputError, match="there is no model 'no_such_module:thing'"):
         limelight.load("no_such_module:thing")
     sys.modules.pop("my_classifiers")
+
+
+def test_masks_may_be_in_any_order_of_memory():
+    model = limelight.wrap(
+        lambda texts: [[len(text), 1.0] for text in texts], classes=["long", "short"], scale="logit"
+    )
+    game = limelight.game(model, "one two three four five six seven eight nine")
+    masks = np.random.default_rng(0).random((40, len(game))) < 0.5
+    np.testing.assert_array_equal(game(np.asfortranarray(masks)), game(masks))

@@ -620,3 +620,40 @@ def test_the_r2_of_lime_is_that_of_the_regression_on_all_subsets():
     r2 = LinearRegression().fit(keep, f, weights).score(keep, f, weights)
     assert abs(e.diagnostics["r2"] - r2) <= e.diagnostics["r2_bound"] < 0.1 * (1 - r2)
     np.testing.assert_allclose(e.heads[0], e.scores, atol=e.bound)  # a pipeline has one head
+
+
+def test_texts_that_were_read_before_a_new_fit_are_transformed_again():
+    pipeline = fit_pipeline(TfidfVectorizer(), LogisticRegression())
+    model = limelight.wrap(pipeline)
+    texts = ["good film", "dull old plot", "good film"]
+    inputs = [model.read(text) for text in texts]
+    together = list(model.read_batch(texts))
+    pipeline.fit(
+        [" ".join(WORDS[::-1]), *WORDS[:8], " ".join(WORDS[4:9])], [0, 1, 1, 0, 1, 1, 0, 1, 0, 1]
+    )
+    expected = model.logits(texts)
+    np.testing.assert_allclose(model.outputs(inputs), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.outputs(together), expected, rtol=1e-12)
+
+
+def test_a_text_that_was_read_is_pickled_with_its_own_row_only():
+    model = limelight.wrap(fit_pipeline(TfidfVectorizer(), LogisticRegression()))
+    texts = [f"{first} {second}" for first in WORDS for second in WORDS]
+    inputs = list(model.read_batch(texts))
+    copies = [pickle.loads(pickle.dumps(model_input)) for model_input in inputs[:3]]
+    assert len(pickle.dumps(inputs[0])) < 2 * len(pickle.dumps(model.read(texts[0])))
+    np.testing.assert_allclose(model.outputs(copies), model.logits(texts[:3]), rtol=1e-12)
+
+
+def test_a_broken_classifier_has_the_same_message_for_texts_that_were_read():
+    pipeline = fit_pipeline(TfidfVectorizer(), LogisticRegression())
+    model = limelight.wrap(pipeline)
+    pipeline[1].coef_ = np.ones((1, 2))
+    for call in (
+        lambda: model.logits(["good film"]),
+        lambda: limelight.explain(model, "good film"),
+    ):
+        with pytest.raises(
+            limelight.InputError, match=r"the function fails on the text 'good film'"
+        ):
+            call()

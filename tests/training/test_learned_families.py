@@ -344,3 +344,23 @@ def test_stored_values_of_answers_are_learned_from_and_of_images_are_not():
     samples = limelight.explain(tiny_images("vit"), make_inputs("images", 1, 7), "shapley", pairs=2)
     with pytest.raises(InputError, match="Give the images themselves"):
         limelight.learn(tiny_images("vit"), list(samples) * 20)
+
+
+def test_a_method_scores_hidden_states_on_a_device_as_those_on_the_host(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from limelight.models.hugging_face.model import HuggingFace
+
+    model, learned = make_model_family("answers"), learned_method("answers")
+    texts, hidden_states = make_inputs("answers", 12, 3), HuggingFace.hidden_states
+    on_host = limelight.explain(model, texts, learned, **OPTIONS["answers"])
+
+    def states_on_a_device(self, inputs, features):
+        host = hidden_states(self, inputs, features)
+        states = [torch.as_tensor(state, dtype=torch.float64) for state in host.states]
+        return host._replace(states=states, head_input=torch.as_tensor(host.head_input))
+
+    monkeypatch.setattr(HuggingFace, "hidden_states", states_on_a_device)
+    on_device = limelight.explain(model, texts, learned, **OPTIONS["answers"])
+    for host, device in zip(on_host, on_device, strict=True):
+        np.testing.assert_allclose(device.scores, host.scores, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(device.stderr, host.stderr, rtol=1e-4, atol=1e-6)

@@ -1,8 +1,9 @@
 """Learned methods: Shapley values with standard errors from one forward pass of a model.
 
-``limelight.training`` fits a learned method to one model, and this module applies it with NumPy.
-Two small networks predict the Shapley values of each word from the hidden states of the model, for
-every output. An error model, fitted to held-out texts, gives the standard error of every score.
+``limelight.training`` fits a learned method to one model, and this module applies it, on the device
+of the model or with NumPy. Two small networks predict the Shapley values of each word from the
+hidden states of the model, for every output. An error model, fitted to held-out texts, gives the
+standard error of every score.
 """
 
 import hashlib
@@ -62,6 +63,7 @@ _FLOOR = 0.05
 MIN_ERROR = 1e-6  # part of the typical score: the rounding error of single precision
 _MAX_BYTES = 1 << 30  # of a file, which may come from a stranger
 _NETWORK_COUNT = 2  # the difference between the networks shows their error
+_MAX_DEVICE_BYTES = 1 << 28  # of the signals of texts that are scored together on a device
 _BATCH_SIZE = 8  # texts that are scored together, so that their signals stay in the cache
 
 
@@ -117,13 +119,9 @@ def make_network_inputs(batch: Batch, signals: Collection[str]) -> NetworkInputs
 
 def _concatenate_signals(parts: list[Array], n: int, like: Array) -> Float[Array, "n s"]:
     """Concatenate signals with ``n`` rows each, on the device of ``like``; there may be none."""
-    columns = [
-        array_like(part.astype(np.float32, copy=False), like)
-        if isinstance(part, np.ndarray)
-        else part
-        for part in [np.empty((n, 0)), *parts]
-    ]
-    joined: Array = array_namespace(like).concat(columns, axis=1)
+    xp = array_namespace(like)
+    columns = [array_like(part, like) for part in [np.empty((n, 0)), *parts]]
+    joined: Array = xp.concat([xp.astype(x, xp.float32, copy=False) for x in columns], axis=1)
     return joined
 
 
@@ -367,8 +365,8 @@ class LearnedMethod:
         words, texts = network_inputs.words, network_inputs.texts
         xp = array_namespace(words)
 
-        def array(name: str) -> Array:
-            """Return the transposed array on the device of the inputs."""
+        def transposed_array(name: str) -> Array:
+            """Return a transposed array on the device of the inputs."""
             return array_like(self.arrays[name].T, words)
 
         weights = array_like(self._input_weights, words)
@@ -378,13 +376,19 @@ class LearnedMethod:
         activations = words @ weights[: words.shape[1]] + xp.take(text_activations, owner, axis=0)
         members, size = [], activations.shape[1] // _NETWORK_COUNT
         for k in range(_NETWORK_COUNT):
-            x, hidden = (
-                activations[:, k * size : (k + 1) * size],
-                len(self.arrays[f"{k}.first.bias"]),
+            x = activations[:, k * size : (k + 1) * size]
+            hidden = len(self.arrays[f"{k}.first.bias"])
+            h = xp.clip(x[:, :hidden] + transposed_array(f"{k}.first.bias"), 0.0, None)
+            h = xp.clip(
+                h @ transposed_array(f"{k}.second.weight") + transposed_array(f"{k}.second.bias"),
+                0.0,
+                None,
             )
-            h = xp.clip(x[:, :hidden] + array(f"{k}.first.bias"), 0.0, None)
-            h = xp.clip(h @ array(f"{k}.second.weight") + array(f"{k}.second.bias"), 0.0, None)
-            scores = x[:, hidden:] + h @ array(f"{k}.last.weight") + array(f"{k}.last.bias")
+            scores = (
+                x[:, hidden:]
+                + h @ transposed_array(f"{k}.last.weight")
+                + transposed_array(f"{k}.last.bias")
+            )
             members.append(host_array(scores))
             if (name := f"{k}.word.weight") in self.arrays:
                 members[-1] += self.arrays[name][network_inputs.word]
@@ -401,10 +405,19 @@ class LearnedMethod:
                 "a learned start supports a single span or answer. Leave start out, or explain one "
                 "span or answer."
             )
-        size = _BATCH_SIZE
-        if self._needs_states and not isinstance(batch.hidden_states.head_input, np.ndarray):
-            size = len(batch.inputs)  # a GPU is faster with many texts
-        return [scores for part in batch.split(size) for scores in self._score_part(part)]
+        return [
+            scores
+            for part in batch.split(self._texts_per_part(batch))
+            for scores in self._score_part(part)
+        ]
+
+    def _texts_per_part(self, batch: Batch) -> int:
+        """Return how many texts are scored together, more on a device than on a CPU."""
+        if not self._needs_states or isinstance(batch.hidden_states.head_input, np.ndarray):
+            return _BATCH_SIZE
+        words = max(len(features) for features in batch.features)
+        signals = len(self.arrays["words.mean"])
+        return max(1, _MAX_DEVICE_BYTES // (4 * words * signals))
 
     def _score_part(self, batch: Batch) -> list[LearnedScores]:
         """Score every text of a small batch that was checked."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, dataclass_transform, get_args
 from limelight.errors import (
     IN_REPRODUCTION,
     InputError,
-    similar_names,
+    similar_name,
     unknown_keyword_message,
     unknown_name_message,
 )
@@ -389,9 +389,9 @@ def check_keywords(function: Callable[..., Any], settings: Mapping[str, Any]) ->
     for name in settings:
         if name in method_settings or name == UNTIL:
             continue
-        matches = similar_names(name, [*parameters, *method_settings])
-        if matches and matches[0] in parameters:
-            raise InputError(unknown_keyword_message(function, name, matches[0]))
+        match = similar_name(name, [*parameters, *method_settings])
+        if match in parameters:
+            raise InputError(unknown_keyword_message(function, name, match))
 
 
 def configure_method(name: Any, model: Model, settings: Mapping[str, Any]) -> ConfiguredMethod:

@@ -42,6 +42,7 @@ class TargetGame:
     def __init__(self, batch: Batch, replacement: str, settings: Any = None) -> None:
         self.output_game, self._targets = batch.game(replacement), batch.targets
         self.is_random = self.output_game.is_random
+        self.masks_per_call = self.output_game.masks_per_call
         self._settings, self._answers = settings, getattr(settings, "answers", None) or 1
         self._text = batch.inputs[0].text
         self._counts_saturated = batch.targets.scale == "logit"

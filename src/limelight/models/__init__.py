@@ -61,7 +61,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The shipped model is none, and a command on it would import the module for nothing.
+    # Imported at the first use, because commands with the included model do not need the module.
     if name == "Function":
         from limelight.models.functions import Function
 

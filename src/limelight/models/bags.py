@@ -6,6 +6,7 @@ Deleting words deletes their columns, so the outputs are a power game of the wor
 values. Without a norm the outputs are a sum over words.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,10 +24,18 @@ _POWERS = {"l2": 0.5, "l1": 1.0, None: 1.0}  # without a norm D = 1, and any pow
 
 
 class TextRow(NamedTuple):
-    """The row of a text in a matrix with a row for each text of a batch."""
+    """The row of a text in a matrix with a row for each text of a batch.
+
+    ``fitted`` are the objects of the pipeline's state when the text was transformed.
+    """
 
     matrix: Any  # a sparse matrix of SciPy
     number: int
+    fitted: tuple[Any, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # One row only, and without a state: elsewhere, the text is transformed again.
+        return TextRow, (self.matrix[[self.number]], 0, ())
 
 
 class ReadWords(NamedTuple):
@@ -70,6 +79,8 @@ class Bag:
         known for a text, it yields a clause that says why.
     row_outputs
         Function from rows, as `ReadWords` contains them, to the outputs of the classifier.
+    fitted_state
+        Function that returns the objects that a fit of the vectorizer or of a step replaces.
     weights, intercept
         Those of the classifier.
     weight_sizes, intercept_size
@@ -88,6 +99,7 @@ class Bag:
 
     words: Callable[[Sequence[str]], Iterator[ReadWords | str]]
     row_outputs: Callable[[Any], Float[np.ndarray, "n C"]]
+    fitted_state: Callable[[], tuple[Any, ...]]
     weights: Float[np.ndarray, "columns C"]
     weight_sizes: Float[np.ndarray, "columns C"]
     intercept: Float[np.ndarray, " C"]
@@ -203,13 +215,17 @@ class Bag:
         )
 
     def shared_rows(self, inputs: Sequence[ModelInput]) -> tuple[Any, list[int]] | None:
-        """Return the matrix with the rows of inputs, and their numbers; None without such rows."""
+        """Return the matrix with the rows of inputs, and their numbers.
+
+        Return None if an input has no such row, or if the pipeline was fitted again since then.
+        """
         encodings = [model_input.encoding for model_input in inputs]
         rows = [encoding.row for encoding in encodings if encoding is not None and encoding.row]
         if not rows or len(rows) < len(inputs):
             return None
-        matrix = rows[0].matrix
-        if any(row.matrix is not matrix for row in rows):
+        matrix, fitted, state = rows[0].matrix, rows[0].fitted, self.fitted_state()
+        is_current = len(state) == len(fitted) and all(map(operator.is_, state, fitted))
+        if not is_current or any(row.matrix is not matrix for row in rows):
             return None
         return matrix, [row.number for row in rows]
 

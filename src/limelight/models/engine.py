@@ -4,6 +4,7 @@ import contextlib
 import math
 import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,7 @@ class Engine:
         order = np.argsort(-sizes, kind="stable")
         rows, done = np.empty((len(order), 0)), 0
         running: tuple[Int[np.ndarray, " _"], PendingRows] | None = None
+        failed: list[Int[np.ndarray, " _"]] = []  # batches for which memory ran out at the end
 
         def store_rows(batch: Int[np.ndarray, " _"], batch_rows: Float[np.ndarray, "_ C"]) -> None:
             """Store the rows of a batch."""
@@ -104,18 +106,13 @@ class Engine:
             rows[batch] = batch_rows
 
         def finish(batch: Int[np.ndarray, " _"], pending: PendingRows) -> None:
-            """Wait for the rows of a batch, and compute them in parts if memory runs out."""
+            """Wait for the rows of a batch, or note that memory ran out for it."""
             try:
                 batch_rows = pending() if callable(pending) else pending
             except (MemoryError, RuntimeError) as error:
-                self._shrink_batches(error, batch, sizes)
-                part_copies = None if copies is None else copies[batch]
-                store_rows(
-                    batch,
-                    self.compute_rows(
-                        sizes[batch], lambda part: compute(batch[part]), copies=part_copies
-                    ),
-                )
+                if len(order) == 1 or not is_out_of_memory(error):
+                    raise
+                failed.append(batch)
                 return
             store_rows(batch, batch_rows)
             self.calls, self.items = self.calls + 1, self.items + len(batch)
@@ -124,30 +121,39 @@ class Engine:
 
         while done < len(order):
             batch = order[done : done + self._batch_length(sizes[order[done:]])]
+            pending = None
             try:
                 pending = compute(batch)
             except (MemoryError, RuntimeError) as error:
-                self._shrink_batches(error, batch, sizes)
-                continue
-            done += len(batch)
-            # A device computes a batch while the next one is prepared here.
+                is_alone = running is None and len(batch) == 1
+                if is_alone or not is_out_of_memory(error):
+                    raise
+            # The error is gone here, and with it the arrays that it kept in memory.
+            if pending is None and running is None:
+                self._halve_batches(batch, sizes)
+            else:
+                done += 0 if pending is None else len(batch)
+            # A device computes a batch while the next one is prepared here. If memory ran out for
+            # the next one, it is started again when this batch has finished.
             if running is not None:
                 finish(*running)
                 running = None
             if callable(pending):
                 running = batch, pending
-            else:
+            elif pending is not None:
                 finish(batch, pending)
         if running is not None:
             finish(*running)
+        for batch in failed:  # nothing else is in memory now
+            if len(batch) > 1:
+                self._halve_batches(batch, sizes)
+            part_copies = None if copies is None else copies[batch]
+            compute_part = partial(_compute_selected, compute, batch)
+            store_rows(batch, self.compute_rows(sizes[batch], compute_part, copies=part_copies))
         return rows
 
-    def _shrink_batches(
-        self, error: Exception, batch: Int[np.ndarray, " _"], sizes: Int[np.ndarray, " n"]
-    ) -> None:
-        """Halve the batches after memory ran out for a batch; raise other errors again."""
-        if len(batch) == 1 or not is_out_of_memory(error):
-            raise error
+    def _halve_batches(self, batch: Int[np.ndarray, " _"], sizes: Int[np.ndarray, " n"]) -> None:
+        """Make batches at most half as large as one for which memory ran out."""
         # For good: a limit that grew again would fail again, each time after a delay.
         self._max_batch_size = max(1, int(sizes[batch[0]])) * (len(batch) // 2)
 
@@ -162,6 +168,15 @@ class Engine:
         count = len(sizes)
         largest = min(self._max_items, max(1, self._max_batch_size // max(int(sizes[0]), 1)))
         return largest if count >= 2 * largest else math.ceil(count / math.ceil(count / largest))
+
+
+def _compute_selected(
+    compute: Callable[[Int[np.ndarray, " _"]], PendingRows],
+    selection: Int[np.ndarray, " _"],
+    positions: Int[np.ndarray, " _"],
+) -> PendingRows:
+    """Return ``compute`` for some positions of a selection."""
+    return compute(selection[positions])
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -229,12 +230,12 @@ class Function:
         # The texts were transformed when they were read, which is most of the work of a call.
         (matrix, numbers), row_outputs = rows, cast(Bag, self.bag).row_outputs
         number_by_text = dict(zip(texts, numbers, strict=True))
-        return Engine(
-            lambda batch: self._check_logits(
-                row_outputs(matrix[[number_by_text[text] for text in batch]]), batch
-            ),
-            size=len,
-        )(texts)
+
+        def compute_scores(batch: list[UserInput]) -> Any:
+            """Return the scores of the classifier for texts."""
+            return row_outputs(matrix[[number_by_text[text] for text in batch]])
+
+        return self._make_engine(partial(self._compute_logits, call=compute_scores))(texts)
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; probabilities become the log-odds of each class."""
@@ -320,27 +321,31 @@ class Function:
     @cached_property
     def _engine(self) -> Engine:
         """Calls the function in batches of the size that the user gave."""
+        return self._make_engine(self._compute_logits)
+
+    def _make_engine(
+        self, compute: Callable[[list[UserInput]], Float[np.ndarray, "n C"]]
+    ) -> Engine:
+        """Return an engine for batches of the size that the user gave."""
         return Engine(
-            self._compute_logits,
+            compute,
             size=lambda user_input: len(join_pair(user_input)[0]),
             max_batch_size=sys.maxsize,  # the cost of a text inside a function is unknown
             max_items=self.batch_size,
         )
 
-    def _compute_logits(self, user_inputs: list[UserInput]) -> Float[np.ndarray, "n C"]:
-        """Call the function for inputs, check its scores, and return them as logits."""
+    def _compute_logits(
+        self, user_inputs: list[UserInput], call: Callable[[list[UserInput]], Any] | None = None
+    ) -> Float[np.ndarray, "n C"]:
+        """Call the function, or ``call``, for inputs, and return its checked scores as logits."""
         scores = call_function(
-            self._call,
+            call or self._call,
             user_inputs,
             who="the function",
             item_text=lambda user_input: join_pair(user_input)[0],
             advice=" Set batch_size=1.",
         )
-        return self._check_logits(scores, [join_pair(user_input)[0] for user_input in user_inputs])
-
-    def _check_logits(self, scores: Any, texts: list[str]) -> Float[np.ndarray, "n C"]:
-        """Check the scores of the function for texts, and return them as logits."""
-        rows = self._check_scores(scores, texts)
+        rows = self._check_scores(scores, [join_pair(user_input)[0] for user_input in user_inputs])
         return log_odds(rows) if self.scale == "probability" else rows
 
     def _call(self, inputs: Sequence[Any]) -> Any:

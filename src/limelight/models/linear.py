@@ -113,6 +113,7 @@ def _parse_linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
     bag = Bag(
         words=parsed.words,
         row_outputs=parsed.row_outputs,
+        fitted_state=parsed.fitted_state,
         weights=np.ascontiguousarray(weights, dtype=np.float64),
         weight_sizes=np.ascontiguousarray(sizes, dtype=np.float64),
         intercept=np.asarray(classifier.intercept, dtype=np.float64),
@@ -155,6 +156,12 @@ class _ParsedPipeline:
             rows = step.transform(rows)
         return rows
 
+    def fitted_state(self) -> tuple[Any, ...]:
+        """Return the objects that a fit of the vectorizer or of a step replaces."""
+        return tuple(
+            value for step in (self.vectorizer, *self.before) for value in vars(step).values()
+        )
+
     def outputs(self, texts: list[str]) -> Float[np.ndarray, "n C"]:
         """Return the scores of the classifier."""
         return self.row_outputs(self.rows(texts))
@@ -171,7 +178,7 @@ class _ParsedPipeline:
 
         If removed words may change how others are read, yield a clause that says so.
         """
-        rows = self._transform_together(texts)
+        fitted, rows = self.fitted_state(), self._transform_together(texts)
         values = None if rows is None else _column_values(rows)
         for number, text in enumerate(texts):
             parsed = self.reader.read(text)
@@ -186,7 +193,7 @@ class _ParsedPipeline:
                 yield self._collect_entries(words, text_values, is_checked=is_checked)
             else:
                 entries = self._collect_entries(words, values[number], is_checked=is_checked)
-                yield entries._replace(row=TextRow(rows, number))
+                yield entries._replace(row=TextRow(rows, number, fitted))
 
     def _transform_together(self, texts: Sequence[Any]) -> Any:
         """Return a matrix with a row for each text; None if each text needs a call of its own."""

@@ -9,7 +9,7 @@ import numpy as np
 from limelight.errors import InputError, TooFewFeaturesError
 from limelight.models.engine import is_out_of_memory, joint_outputs
 from limelight.progress import count_calls, track_calls
-from limelight.sampling.sample import Game
+from limelight.sampling.sample import Game, count_masks_per_call
 from limelight.shapes import Bool, Float
 from limelight.text import Features, truncate_line
 from limelight.threads import cached_property
@@ -81,6 +81,7 @@ class TextGame:
         if isinstance(call_model, RandomGame) and answers > 1:
             call_model = call_model.average(answers)
         self.is_random = isinstance(call_model, RandomGame)
+        self.masks_per_call = count_masks_per_call(call_model)
         self._call_model, self._use_cache = call_model, use_cache and not self.is_random
         self.features, self.replacement = features.strings, replacement
         self.imputed_count = 0
@@ -205,7 +206,7 @@ class TextGame:
     def _cache_keys(self, masks: Bool[np.ndarray, "n d"]) -> tuple[list[bytes], dict[bytes, int]]:
         """Return the cache key of each mask, and a row of ``masks`` for each uncached key."""
         # As bits: 50,000 masks of 300 words take 2 megabytes, and 15 as booleans.
-        bits = np.packbits(masks, axis=1)
+        bits = np.ascontiguousarray(np.packbits(masks, axis=1))
         keys: list[bytes] = bits.view(f"V{bits.shape[1]}").ravel().tolist()
         return keys, {key: i for i, key in enumerate(keys) if key not in self._cache}
 

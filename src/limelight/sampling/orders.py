@@ -10,7 +10,7 @@ from limelight.progress import expect_calls
 from limelight.sampling.deadline import evaluate_before_deadline, has_deadline, has_time
 from limelight.sampling.masks import Rng
 from limelight.sampling.ranks import TopSizes, certify_tops, group_draws
-from limelight.sampling.sample import Game
+from limelight.sampling.sample import Game, count_masks_per_call
 from limelight.sampling.spread import (
     RARE_EFFECT_SHARE,
     ROUNDING,
@@ -28,8 +28,7 @@ Levels = Int[np.ndarray, "L d"]  # the group of every feature, from the outermos
 
 MIN_RELIABLE_PAIRS = 10  # draws of fewer pairs may agree by chance, which says nothing about errors
 _AGREEMENT = 1e-4  # of the farthest draw: rounding makes draws that agree differ by less
-_CALL_MASKS = 16_384  # number of masks that are evaluated at a time, for models that use a GPU
-_STEP_MASKS = 1024  # if masks are evaluated in small steps
+_STEP_MASKS = 1024  # number of masks that are evaluated at a time if the clock is read between
 _MIN_PAIRS_WITH_SPREAD = 2  # one pair has no spread
 _MIN_PARTIAL_CALLS = 4  # masks for one feature of a partial pair
 
@@ -168,7 +167,7 @@ def shapley_values_from_orders(
     # many pairs as fill it. A deadline needs the time of a pair, and then small calls. With levels,
     # the orders of a seed depend on how many are drawn at a time.
     is_in_steps = has_deadline() or levels is not None
-    call_masks = _STEP_MASKS if is_in_steps else _CALL_MASKS
+    call_masks = _STEP_MASKS if is_in_steps else count_masks_per_call(game)
     call_pairs = max(1, call_masks // max(2 * (d - 1), 1))
     target_count = pairs
     if stopping is not None and certify is None:

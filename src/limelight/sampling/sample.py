@@ -26,13 +26,21 @@ from limelight.shapes import Bool, Float
 from limelight.theory.lime_weights import size_weight
 
 _CHUNK = 1024  # number of masks that are held as floats at a time
-_EVALUATED_CHUNKS = 16  # chunks whose masks a model evaluates together
 Outputs = Float[np.ndarray, "n m"]  # a row of outputs for every mask
 # Any model on one text: it maps masks (True: the feature stays) to one row of outputs per mask.
 Game = Callable[[Masks], Outputs]
 WeightedMasks = tuple[Masks, PerMask]
 # Draws a number of masks, each with its weight.
 MaskSampler = Callable[[int, Rng], WeightedMasks]
+
+
+def count_masks_per_call(game: Game) -> int:
+    """Return the number of masks that a game evaluates best together, 1,024 by default.
+
+    A game on a GPU has more as its attribute ``masks_per_call``, since the GPU would be idle
+    between calls. Other games would need much memory, and would report no progress for a while.
+    """
+    return int(getattr(game, "masks_per_call", _CHUNK))
 
 
 class Chunk(NamedTuple):
@@ -101,13 +109,12 @@ class Sample:
 
         A deadline ends the sample earlier, but not before it has ``minimum_rows``.
         """
-        # A model is faster with many masks. But a deadline may end the sample, and then no more
-        # masks are drawn than can be evaluated soon.
-        chunk_count = 1 if has_deadline() else _EVALUATED_CHUNKS
+        # A deadline may end the sample, so no more masks are drawn than can be evaluated soon.
+        call_size = _CHUNK if has_deadline() else max(count_masks_per_call(self._game), _CHUNK)
         while (missing := row_count - self.n) > 0:
             # Complete chunks are drawn while possible. A sample that grows in steps differs from
             # one that is drawn at once only if a step ends inside a chunk.
-            starts = range(0, min(missing, chunk_count * _CHUNK), _CHUNK)
+            starts = range(0, min(missing, call_size), _CHUNK)
             chunks = [self._sampler(min(missing - start, _CHUNK), self._rng) for start in starts]
             keep, weight = (np.concatenate(arrays) for arrays in zip(*chunks, strict=True))
             outputs = evaluate_before_deadline(

@@ -17,7 +17,7 @@ _LINE_BREAK = "<br />"
 _BLANKS = " " * len(_LINE_BREAK)  # as many as it has characters, so that no offset changes
 _TOKEN = re.compile(r"[^\s'.,()!?;:]+|['.,()!?]")
 _SEPARATOR = re.compile(r"[\s;:]")
-_IS_ASCII_LETTER = np.array([_SEPARATOR.match(chr(code)) is None for code in range(128)])
+_IN_TOKEN = np.array([_SEPARATOR.match(chr(code)) is None for code in range(128)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +70,12 @@ def _find_spans(strings: tuple[str, ...], text: str) -> tuple[Span, ...]:
     """Find the spans of the tokens ``strings``, which are the first ones of ``text``."""
     lower = text.lower()
     plain = lower.replace('"', "").replace(_LINE_BREAK, _BLANKS)
-    # The characters between two tokens belong to no token, so the letters of the tokens are all
-    # other characters in their order. A match object per token takes ten times as long.
-    letters = np.flatnonzero(_are_token_letters(plain))
+    # The characters between two tokens belong to no token, so the tokens consist of all other
+    # characters in their order. A match object per token takes ten times as long.
+    token_characters = np.flatnonzero(_are_token_characters(plain))
     lengths = np.fromiter(map(len, strings), int, len(strings))
     last = np.cumsum(lengths) - 1
-    starts, ends = letters[last - lengths + 1], letters[last] + 1
+    starts, ends = token_characters[last - lengths + 1], token_characters[last] + 1
     if '"' not in lower and len(lower) == len(text):
         return tuple(zip(starts.tolist(), ends.tolist(), strict=True))
     # Quotes were removed, and lower case can turn one letter into several ('İ'). `source` is the
@@ -94,13 +94,13 @@ def _code_points(text: str) -> Num[np.ndarray, " L"]:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
-def _are_token_letters(text: str) -> Bool[np.ndarray, " L"]:
+def _are_token_characters(text: str) -> Bool[np.ndarray, " L"]:
     """Return which characters belong to tokens; the others separate them."""
     if text.isascii():
-        return _IS_ASCII_LETTER[np.frombuffer(text.encode(), np.uint8)]
-    is_letter = np.ones(len(text), bool)
-    is_letter[[match.start() for match in _SEPARATOR.finditer(text)]] = False
-    return is_letter
+        return _IN_TOKEN[np.frombuffer(text.encode(), np.uint8)]
+    is_in_token = np.ones(len(text), bool)
+    is_in_token[[match.start() for match in _SEPARATOR.finditer(text)]] = False
+    return is_in_token
 
 
 CLS, UNK = 0, 1

@@ -58,7 +58,7 @@ def _is_finite(array: np.ndarray) -> bool:
     """Return whether an array contains neither NaN nor infinite numbers."""
     if array.dtype != np.float16:
         return bool(np.isfinite(array).all())
-    # NumPy converts each number of half precision, which takes ten times as long as its exponent.
+    # np.isfinite converts each number of half precision, which takes ten times as long as this.
     exponents = array.view(np.uint16) & _HALF_EXPONENT
     return bool((exponents != _HALF_EXPONENT).all())
 

@@ -17,7 +17,13 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import Engine, PendingRows, call_function, is_out_of_memory
+from limelight.models.engine import (
+    Engine,
+    PendingRows,
+    call_function,
+    describe_error,
+    is_out_of_memory,
+)
 from limelight.models.protocol import Capability, Property
 from limelight.shapes import Bool, Float, Int
 from limelight.threads import ForkSafeLock
@@ -635,21 +641,34 @@ class ForwardPass:
         stream = self._streams[0]
         stream.wait_stream(main_stream)
         if isinstance(ids, torch.Tensor):
-            ids.record_stream(stream)  # otherwise its memory might be used again too early
+            ids.record_stream(stream)  # its memory is used again only after this stream has read it
+        wait_for_copies, tensors = None, list[Any]()
         try:
             with torch.cuda.stream(stream):
                 *tensors, outputs = call(network, ids)
                 wait_for_copies = _start_copies(outputs, _are_finite((*tensors, outputs)))
         except Exception as error:
-            if is_out_of_memory(error):
+            if isinstance(error, InputError) or is_out_of_memory(error):
                 raise
+        # After the block, when the error no longer keeps arrays in memory.
+        if wait_for_copies is None:
             return self.run(ids, call)  # it names the text at fault
+        finish_copies = wait_for_copies
 
         def wait() -> NetworkArrays:
             """Wait for the arrays, and compute them again if a number is not finite."""
-            host_outputs, is_finite = wait_for_copies()
+            try:
+                host_outputs, is_finite = finish_copies()
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise
+                raise InputError(
+                    f"the GPU fails in a batch of {network_name(self.network)} "
+                    f"({describe_error(error)})."
+                ) from error
             for tensor in tensors:
-                tensor.record_stream(main_stream)  # its memory is free when that stream used it
+                # Its memory is used again only after the main stream has read it.
+                tensor.record_stream(main_stream)
             return (*tensors, host_outputs) if is_finite else self.run(ids, call)
 
         return wait

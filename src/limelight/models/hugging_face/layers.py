@@ -15,12 +15,14 @@ from limelight.models.hugging_face.gradients import output_slopes, repeat_input,
 from limelight.models.hugging_face.language_models import FIRST_PART_MARK
 from limelight.models.protocol import Attention, HiddenStates, OutputGradientOrValues
 from limelight.shapes import Float, Int
-from limelight.theory.namespace import array_namespace
+from limelight.theory.namespace import array_namespace, host_array
 
 _TOLERANCE = 1e-4  # of a hidden state, relative to the largest number
 _SUM_TOLERANCE = 0.02  # rounding error of the sum of a row in half precision
 _SINKS = "sinks"  # the parameter of attention logits that belong to no token
 _SOFTMAXES = (torch.softmax, torch.Tensor.softmax, torch.nn.functional.softmax)
+_MAX_DEVICE_BYTES = 1 << 30  # of the hidden states of a call that stay on the device
+_USUAL_HIDDEN_SIZE = 1024  # if a configuration does not say it
 # Cost of a subword on a GPU, relative to computing outputs only. The states of all layers are
 # stored, and with a query also the attention of all layers.
 _STATES_COST, _ATTENTION_COST = 4, 32
@@ -253,9 +255,13 @@ def feature_states(
 
     Returns
     -------
-    States of the embedded text, the middle layer and the last layer, on the device of the network.
+    States of the embedded text, the middle layer and the last layer. They are on the device of the
+    network, or on the host if they take more than a gigabyte.
     The state of a feature is the mean over its positions, or 0 if it has none.
     """
+
+    hidden_size = getattr(forward_pass.network.config, "hidden_size", None) or _USUAL_HIDDEN_SIZE
+    states_fit = 3 * 4 * hidden_size * sum(feature_counts) <= _MAX_DEVICE_BYTES
 
     def start_batch(indices: Int[np.ndarray, " _"]) -> Any:
         """Start to compute states, head states and outputs of some rows."""
@@ -267,12 +273,15 @@ def feature_states(
             line[: len(feature_indices[i])] = np.where(
                 feature_indices[i] < 0, max_count, feature_indices[i]
             )
-        return forward_pass.start_call(
+        started = forward_pass.start_call(
             forward.stack_rows([rows[i] for i in indices]),
             lambda network, ids: _states_and_outputs(
                 network, ids, feature_index, max_count, read_position, with_attention
             ),
         )
+        if not callable(started) or states_fit:
+            return started
+        return lambda: tuple(map(host_array, started()))
 
     cost = 1
     if forward_pass.network.device.type == "cuda":

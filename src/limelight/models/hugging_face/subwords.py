@@ -35,6 +35,7 @@ from limelight.threads import cached_property
 
 _LAST_ASCII = 127
 _UNLIMITED = 10**30  # the limit that transformers stores if none was set
+_MASKS_PER_PART, _MASKS_PER_GPU_CALL = 1024, 16_384
 _NO_LIMIT = 1 << 62  # the limit of a text that is split into windows later
 # Keys of configurations for the number of trained positions.
 _LENGTH_KEYS = ("max_position_embeddings", "max_seq_len")
@@ -445,14 +446,14 @@ def number_tokens(
     is_inside_character = np.zeros(len(first), bool)
     if not text.isascii():
         code_points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-        foreign = np.flatnonzero(code_points[first] > _LAST_ASCII)  # others start a character
-        is_inside_character[foreign] = [
-            splits_character(text, index) for index in first[foreign].tolist()
+        non_ascii = np.flatnonzero(code_points[first] > _LAST_ASCII)  # others start a character
+        is_inside_character[non_ascii] = [
+            splits_character(text, index) for index in first[non_ascii].tolist()
         ]
         # In scripts without spaces, only the subwords separate words.
         is_unspaced = np.zeros(len(text), bool)
-        foreign = np.flatnonzero(code_points > _LAST_ASCII)
-        is_unspaced[foreign] = [is_unspaced_script(text[index]) for index in foreign.tolist()]
+        non_ascii = np.flatnonzero(code_points > _LAST_ASCII)
+        is_unspaced[non_ascii] = [is_unspaced_script(text[index]) for index in non_ascii.tolist()]
         is_break = np.zeros(len(word), int)
         is_break[is_shown] = (
             (first >= previous_end)
@@ -732,7 +733,12 @@ class MaskedText:
         """Return the number of subwords in the row of each mask."""
         if self.replacement_id is not None:
             return np.full(len(keep), len(self.subwords.read_indices))
-        return self.subwords.select_fitting(self._kept_subwords(keep)).sum(axis=1)
+        # In parts, because a number for each mask and subword of a long text takes gigabytes.
+        parts = [keep[i : i + _MASKS_PER_PART] for i in range(0, len(keep), _MASKS_PER_PART)]
+        counts = [
+            self.subwords.select_fitting(self._kept_subwords(part)).sum(axis=1) for part in parts
+        ]
+        return np.concatenate([np.empty(0, int), *counts])
 
     def ids(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T"]:
         """Return the padded rows of all masks."""
@@ -762,6 +768,11 @@ class MaskedText:
         always = np.ones((len(keep), 1), bool)
         is_kept: np.ndarray = np.concatenate([keep, always], axis=1)[:, self.feature[indices]]
         return is_kept
+
+    @property
+    def masks_per_call(self) -> int:
+        """Return how many masks are best evaluated in a call, many on a GPU."""
+        return _MASKS_PER_GPU_CALL if self.forward.network.device.type == "cuda" else 1024
 
     @property
     def join_key(self) -> object:
