@@ -126,7 +126,6 @@ def test_failures_of_coverage_are_those_that_the_text_names(build):
     assert {error: count for error, count in failing.items() if count} == {
         "LIME and Shapley values by sampling": 4,
         "The same, Banzhaf values and interactions": 1,
-        "Values by a fitted ratio game": 1,
         "Differences of shares, all at once": 1,
     }
     hidden = json.loads((ROOT / "benchmarks/results/coverage.json").read_text("utf-8"))
