@@ -24,7 +24,7 @@ REFERENCES = ROOT / "benchmarks" / "references" / "huggingface.json"
 VERDICTS = ROOT / "scripts" / "zoo" / "verdicts.json"
 REPRODUCTION = ROOT / "reproduction" / "src" / "limelight_reproduction" / "results.json"
 RESULT_PAGE = ROOT / "docs" / "reference" / "results.md"
-COMMIT = re.compile(rf"[0-9a-f]{{40}}( with uncommitted changes)?|{UNKNOWN}")
+COMMIT = re.compile(rf"[0-9a-f]{{40}}( with (uncommitted|unknown) changes)?|{UNKNOWN}")
 VERSION = re.compile(r"\d+\.\d+\.\d+(\.dev\d+)?")
 SENTENCE = re.compile(r"Measured with limelight \d+\.\d+\.\d+(\.dev\d+)?, commit \w+")
 STAMP_CALLS = {
@@ -162,6 +162,17 @@ def test_a_stamp_names_the_commit_and_says_whether_code_was_changed(checkout):
     assert seen_commit(checkout) == head
     (checkout / "src" / "new.py").write_text("x = 1\n")
     assert seen_commit(checkout) == f"{head} with uncommitted changes"
+
+
+def test_a_checkout_that_git_cannot_compare_has_unknown_changes(checkout, tmp_path):
+    place = tmp_path / "copy"
+    shutil.copytree(checkout, place)
+    head, tree = git(place, "rev-parse", "HEAD"), git(place, "rev-parse", "HEAD^{tree}")
+    git(place, "update-index", "--force-remove", "page.md")
+    tree_file = place / ".git" / "objects" / tree[:2] / tree[2:]
+    tree_file.chmod(0o600)
+    tree_file.unlink()
+    assert seen_commit(place) == f"{head} with unknown changes"
 
 
 def test_outside_its_own_checkout_the_commit_is_unknown(checkout, tmp_path):

@@ -30,8 +30,8 @@ def source_stamp() -> dict[str, str]:
     -------
     dict
         ``limelight``: the version. ``commit``: 40 hexadecimal digits, followed by
-        "with uncommitted changes" if code differs from the commit, or "unknown" outside a git
-        checkout.
+        "with uncommitted changes" if code differs from the commit, or by "with unknown changes" if
+        git cannot compare them. It is "unknown" outside a git checkout.
     """
     return {"limelight": __version__, "commit": _current_commit()}
 
@@ -46,7 +46,9 @@ def _current_commit() -> str:
         return UNKNOWN
     excluded = [f":(top,exclude){pattern}" for pattern in _NOT_CODE]
     changes = _run_git("status", "--porcelain", "--", ":(top)", *excluded)
-    return commit if changes == "" else f"{commit} with uncommitted changes"
+    if changes is None:  # such as in a partial clone without some of its objects
+        return f"{commit} with unknown changes"
+    return f"{commit} with uncommitted changes" if changes else commit
 
 
 def _run_git(*arguments: str) -> str | None:

@@ -628,7 +628,7 @@ class ForwardPass:
     def start_call(
         self, ids: Rows, call: NetworkCall
     ) -> NetworkArrays | Callable[[], NetworkArrays]:
-        """Return what :meth:`run` returns, or on a GPU a function that waits for it."""
+        """Run ``call`` as :meth:`run` does, and on a GPU return a function that waits for it."""
         if self.network.device.type != "cuda":
             return self.run(ids, call)
         network = self.network if self._half_network is None else self._half_network
