@@ -117,6 +117,7 @@ def test_verdicts_on_local_models_are_those_of_the_rule():
     assert boosting == ["undecided", *["worse"] * 5]
     subset = [("reviews_delete", 200), ("sentences_delete", 200)]
     assert [verdict(*row, "boosting") for row in subset] == ["worse", "worse"]
+    assert {verdict(*row, rival) for row in subset for rival in ("line", "slalom")} == {"better"}
     assert [verdict(*row, "pairs") for row in subset] == ["undecided", "worse"]
 
 
