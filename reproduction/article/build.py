@@ -21,7 +21,7 @@ import statistics
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cache
 from importlib.util import find_spec
@@ -40,7 +40,7 @@ OPTIONS = " --data DIR --output DIR"  # of every command that reproduces
 REPRODUCE = f"limelight reproduce{OPTIONS} --only "
 KEY = re.compile(r'\bn\("([^"]+)"\)')
 INTERVAL = re.compile(r"95 % interval (\S+) to (\S+)")
-LIST_FUNCTIONS = {
+LIST_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "mean": statistics.mean,
     "deviation": statistics.stdev,
     "least": min,
