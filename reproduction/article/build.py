@@ -21,7 +21,7 @@ import statistics
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cache
 from importlib.util import find_spec
@@ -40,12 +40,13 @@ OPTIONS = " --data DIR --output DIR"  # of every command that reproduces
 REPRODUCE = f"limelight reproduce{OPTIONS} --only "
 KEY = re.compile(r'\bn\("([^"]+)"\)')
 INTERVAL = re.compile(r"95 % interval (\S+) to (\S+)")
-LIST_FUNCTIONS = {
+LIST_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "mean": statistics.mean,
     "deviation": statistics.stdev,
     "least": min,
     "most": max,
     "count": len,
+    "total": sum,
 }
 FIGURES = ("error", "figure-4", "images", "multiplicity")  # experiments
 THEOREMS = ("certificate", "certain-ranks", "decisions", "faithfulness-ceiling")
@@ -221,7 +222,10 @@ def _benchmark_value(results: dict[str, Any], entry: dict[str, Any]) -> Any:
     if "field" in entry:
         return _match(entry["note"], results[entry["field"]])
     if "ids" in entry:
-        values = [m["value"] for m in results["measures"] if re.fullmatch(entry["ids"], m["id"])]
+        measures = [m for m in results["measures"] if re.fullmatch(entry["ids"], m["id"])]
+        if "note" in entry:
+            return [float(_match(entry["note"], measure["note"])) for measure in measures]
+        values = [measure["value"] for measure in measures]
         return [value for value in values if value > entry.get("above", -math.inf)]
     measure = next(measure for measure in results["measures"] if measure["id"] == entry["id"])
     if entry.get("of") == "interval":
@@ -290,6 +294,8 @@ def _plain_command(command: str) -> str:
 
 def _page_command(page: Path, entry: dict[str, Any]) -> str:
     """Return the command of a number on a page: its experiment, its figure, or its test."""
+    if "test" in entry:
+        return f"python -m pytest {entry['test']}"
     text = page.read_text("utf-8")
     place = next(re.finditer(entry["find"], text)).start()
     if page.suffix == ".py":
@@ -318,6 +324,8 @@ def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
         for version, texts in _group_by_version(group).items():
             row = (command.replace(OPTIONS, ""), " · ".join(texts), version)
             rows.append(f"  ({', '.join(map(_quote, row))}),")
+    stamped = [source for source in sources if source.stamps]
+    unknown = sum(any(not _has_commit(stamp) for stamp in source.stamps) for source in stamped)
     cells = [
         (row.error, row.truth, row.rule, row.first, f"{row.met} of {row.judged}", row.worst)
         + ((f"{row.unjudged}", row.worst_unjudged or "–") if row.unjudged else ("–", "–"))
@@ -337,9 +345,16 @@ def typst_numbers(numbers_by_key: dict[str, Source], keys: list[str]) -> str:
             *(f"  ({', '.join(map(_quote, row))})," for row in cells),
             ")",
             f"#let versions = {_quote(describe_versions(sources))}",
+            f"#let measured = {_quote(f'{len(stamped):,}')}",
+            f"#let unknown = {_quote(f'{unknown:,}')}",
             "",
         ]
     )
+
+
+def _has_commit(stamp: dict[str, str]) -> bool:
+    """Return whether a result stored the commit of its code."""
+    return re.match("[0-9a-f]{40}", stamp["commit"]) is not None
 
 
 def _group_by_command(sources: Iterable[Source]) -> dict[str, list[Source]]:

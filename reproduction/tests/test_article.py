@@ -117,6 +117,7 @@ def test_verdicts_on_local_models_are_those_of_the_rule():
     assert boosting == ["undecided", *["worse"] * 5]
     subset = [("reviews_delete", 200), ("sentences_delete", 200)]
     assert [verdict(*row, "boosting") for row in subset] == ["worse", "worse"]
+    assert {verdict(*row, rival) for row in subset for rival in ("line", "slalom")} == {"better"}
     assert [verdict(*row, "pairs") for row in subset] == ["undecided", "worse"]
 
 
@@ -215,6 +216,15 @@ def test_verdicts_on_estimators_are_those_that_the_text_names():
         assert alike <= verdicts[f"{model}_error"]["not distinguished"]
     worse = [verdicts[f"{model}_share"].get("worse", set()) for model in ("minilm", "gpt2", "nli")]
     assert worse == [{"odd 30"}, {"odd 30"}, set()]
+    path = ROOT / "reproduction" / "studies" / "results" / "shapley_baselines.json"
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    shares = {
+        cell["method"]: cell for cell in cells if (cell["source"], cell["calls"]) == ("nli", 30)
+    }
+    for method in ("regression", "interpreto"):
+        low, high = shares[method]["share_difference_interval"]
+        assert low < 0 < shares[method]["share_difference"] < high
+        assert shares[method]["share"] > shares["default"]["share"] + 0.1
     slow = read_verdicts("shapley_baselines_slow")["minilm_error"]
     assert {"proxyspex 400", "spex 400"} <= slow["worse"]
     long = read_verdicts("shapley_baselines_long")["paper_long_error"]

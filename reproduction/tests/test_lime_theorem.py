@@ -375,29 +375,54 @@ def test_the_spread_of_sizes_is_as_large_as_the_proof_says(bandwidth):
         assert np.sqrt(weights @ (d - removed - mean) ** 2) >= d / E
 
 
-def often_standing_word(d):
-    """Word 0 stands d times, d − 1 words stand once, T_max = T², f = 0, h = 0, 1/T_max, …"""
-    m = np.r_[float(d), np.ones(d - 1)]
-    T = m.sum()
-    T_max = T**2
+def game_with_frequent_word(d, m, T_max):
+    """Word 0 occurs m times and d − 1 words once, |u| ≤ 2, f = 0, T_max h = 0, 1, 1, …"""
+    counts = np.r_[float(m), np.ones(d - 1)]
+    T = counts.sum()
     gain = (T_max - T / 2) / T_max * np.r_[0.0, np.ones(d - 1)]  # D(1) = T_max − T/2
-    game = RatioGame(
+    return RatioGame(
         D0=np.array([T_max - T]),
-        a=0.5 * m[None],
-        b=2.0 * m[None],
+        a=0.5 * counts[None],
+        b=2.0 * counts[None],
         N0=np.array([[-gain.sum()]]),
         A=gain[None, None],
         B=np.zeros((1, 1, d)),
     )
-    return game, T_max
 
 
-def test_a_word_that_stands_often_keeps_its_error_and_the_sum_over_words_does_not():
-    """No relative rate holds word by word: the factor d max m_j of the largest error is needed."""
+def fit_errors_by_sizes(d, m, T_max):
+    """Return T_max(β − h) for word 0 and for another word of the same game, without bandwidth.
+
+    The output depends on word 0 and on the number of other absent words alone, so sums over both
+    replace the sums over all subsets. The remainder −H(D(1)/D − 1) is fitted, not the output,
+    because its coefficients are much smaller. This uses no code of the library.
+    """
+    sizes, absent = np.arange(1.0, d + 1)[:, None], np.array([[0.0, 1.0]])
+    others = sizes - absent
+    weights = np.where(absent == 1, sizes / d, 1 - sizes / d) / d
+    growth = 1.5 * (m * absent + others)
+    remainder = others * growth / (T_max - (d - 1 + m) / 2 + growth)
+    contrast = absent - sizes / d  # orthogonal to every function of the size
+    centered = np.broadcast_to(sizes - (d + 1) / 2, contrast.shape)
+    difference = (weights * contrast * remainder).sum() / (weights * contrast**2).sum()
+    slope = (weights * centered * remainder).sum() / (weights * centered**2).sum()
+    other = slope - difference / d
+    return -(other + difference), -other  # signs of Z, not of 1 − Z
+
+
+def largest_error(T, epsilon, m):
+    """Return T_max and T_max times the largest error of the first order in the game above."""
+    T_max = round(T ** (1 / epsilon))
+    return T_max, max(map(abs, fit_errors_by_sizes(T - m + 1, m, T_max)))
+
+
+def test_a_word_that_occurs_often_keeps_its_error_and_the_sum_over_words_does_not():
+    """Relative to the largest score no rate holds: the factor d max m_j of the error is needed."""
     page = (PAGES / "lime-first-order.md").read_text("utf-8")
     totals = []
     for d in (32, 128, 512):
-        game, T_max = often_standing_word(d)
+        T_max = (2 * d - 1) ** 2
+        game = game_with_frequent_word(d, d, T_max)
         h = lime_first_order(game)[0]
         np.testing.assert_allclose(T_max * h, np.r_[0, np.ones(d - 1)], atol=1e-9)
         error = np.abs(lime(game, bandwidth=np.inf, tolerance=1e-11).scores[0] - h)
@@ -409,12 +434,37 @@ def test_a_word_that_stands_often_keeps_its_error_and_the_sum_over_words_does_no
     assert np.polyfit(np.log([32, 128, 512]), np.log(totals), 1)[0] == pytest.approx(-1, abs=0.05)
 
 
-@pytest.mark.parametrize("d", [3, 6, 9])
-def test_limit_and_all_subsets_agree_on_a_word_that_stands_often(d):
-    game, T_max = often_standing_word(d)
+@pytest.mark.parametrize("epsilon", ["1/2", "3/4"])
+def test_bounded_multiplicities_keep_the_rate_of_one_word_and_small_ones_do_not(epsilon):
+    """The conjecture on repeated words: m = √T is small beside T, and m = 10 is the control."""
+    page = (PAGES / "lime-first-order.md").read_text("utf-8")
+    power = float(Fraction(epsilon))
+    scaled = {}
+    for T in (10**4, 10**6):
+        for m, name in ((round(T**0.5), r"$\sqrt T$"), (10, "10")):
+            T_max, error = largest_error(T, power, m)
+            d = T - m + 1
+            rate = error * T_max ** (1 - power)
+            assert error == pytest.approx(0.75 * d * m / T_max, rel=2 / d + 1.5 * T / T_max)
+            ratio = np.format_float_positional(error, 2, fractional=False)
+            content = f"{rate:.1f}" if rate < 10 else f"{rate:.0f}"
+            assert f"| {T:,} | {epsilon} | {name} | {ratio} | {content} |" in page
+            scaled[T, name] = rate
+    assert scaled[10**6, r"$\sqrt T$"] > 9 * scaled[10**4, r"$\sqrt T$"]
+    assert scaled[10**6, "10"] == pytest.approx(scaled[10**4, "10"], rel=0.06)
+    assert max(scaled[T, "10"] for T in (10**4, 10**6)) <= 0.75 * 10
+
+
+@pytest.mark.parametrize(("d", "m"), [(3, 3), (6, 2), (9, 30)])
+def test_limit_and_all_subsets_and_sizes_agree_on_a_word_that_occurs_often(d, m):
+    T_max = (d - 1 + m) ** 2
+    game = game_with_frequent_word(d, m, T_max)
     exact = lime(game, bandwidth=np.inf, tolerance=1e-11).scores
     subsets = lime_by_enumeration(game, bandwidth=np.inf).scores
+    first, other = fit_errors_by_sizes(d, m, T_max)
     np.testing.assert_allclose(T_max * exact, T_max * subsets, atol=1e-7)
+    expected = np.r_[first, np.full(d - 1, 1 + other)]
+    np.testing.assert_allclose(T_max * subsets[0], expected, atol=1e-9)
 
 
 def test_heads_that_cancel_have_no_relative_rate():

@@ -36,7 +36,7 @@ def draw_bounds_of_margins() -> Picture:
     ):
         left_axes.plot(k, low, style, color=color, label=name)
     left_axes.axhline(0, color=GREY, linewidth=0.5)
-    legend(left_axes)
+    legend(left_axes, loc="center right", bbox_to_anchor=(1, 0.65))
     games = {K: [_margin(seed, K=K) for seed in range(_COUNT)] for K in _HEADS}
     places = np.arange(len(_HEADS))
     shares = np.array([_exact_shares(games[K]) for K in _HEADS]).T
