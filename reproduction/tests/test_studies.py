@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = ROOT / "reproduction" / "studies"
+LONG = ("surrogate_rivals",)
 RESULTS = sorted((STUDIES / "results").glob("*.json"))
 
 
@@ -29,6 +30,8 @@ RESULTS = sorted((STUDIES / "results").glob("*.json"))
 )
 def test_a_tiny_run_writes_its_measures(program, options, ids, tmp_path):
     """Options of None: the study needs no model."""
+    if program in LONG and os.environ.get("BENCHMARKS") != "all":
+        pytest.skip("takes 15 seconds: set BENCHMARKS=all")
     output = tmp_path / "result.json"
     command = [sys.executable, STUDIES / f"{program}.py", "--smoke", "--output", output]
     if options is not None:

@@ -1,5 +1,6 @@
 """Custom methods: registered in a process, or installed with another package."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -301,3 +302,23 @@ def test_a_package_of_one_file_is_installed_and_every_command_knows_its_method(t
     assert "f(the word alone) − f(no word)" in done.stdout
     assert done.stdout.count("Alone") >= 3
     assert done.stdout.endswith("{}\n")
+
+
+def test_a_module_with_two_methods_may_be_imported_before_the_packages_are_searched(
+    methods, tmp_path, monkeypatch
+):
+    code = guide_block("python").replace("limelight_alone", "limelight_twins")
+    second = code[code.index("@register_method") :]
+    second = second.replace('id="alone"', 'id="second"').replace("class Alone", "class Second")
+    (tmp_path / "limelight_twins.py").write_text(f"{code}\n\n{second}", "utf-8")
+    install(
+        tmp_path,
+        "limelight-twins",
+        "alone = limelight_twins:Alone\nsecond = limelight_twins:Second",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "limelight_twins", raising=False)
+    methods._has_searched_packages = False
+    importlib.import_module("limelight_twins")
+    assert {"alone", "second"} <= set(methods)
+    assert not methods.load_errors

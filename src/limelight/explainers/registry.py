@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from importlib import import_module
@@ -71,6 +72,7 @@ class Registry(Mapping[str, Method]):
         # Therefore their class stays in this second dictionary.
         self._methods_by_settings: dict[type, Method] = {}
         self._has_searched_packages = False
+        self._entry_points: list[Any] = []  # those that are not loaded yet
         self.load_errors: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> Method:
@@ -134,14 +136,19 @@ class Registry(Mapping[str, Method]):
         self._load_packages()
 
     def _load_packages(self) -> None:
-        """Register the methods of installed packages, once."""
-        if self._has_searched_packages:
-            return
-        # This is set first, because registering a method looks up names again.
-        self._has_searched_packages = True
-        from importlib.metadata import entry_points
+        """Register the methods of installed packages, each once."""
+        if not self._has_searched_packages:
+            # This is set first, because registering a method looks up names again.
+            self._has_searched_packages = True
+            from importlib.metadata import entry_points
 
-        for entry_point in entry_points(group=ENTRY_POINTS):
+            self._entry_points = list(entry_points(group=ENTRY_POINTS))
+        candidates, self._entry_points = self._entry_points, []
+        for entry_point in candidates:
+            # A module that registers a method while it is imported comes later.
+            if _is_being_imported(entry_point.module):
+                self._entry_points.append(entry_point)
+                continue
             try:
                 register(entry_point.load())
             except (Exception, SystemExit) as error:  # a package may raise any error
@@ -152,6 +159,12 @@ class Registry(Mapping[str, Method]):
                     f"the method {entry_point.name!r} of the package {package!r} cannot be used: "
                     f"{reason.rstrip('.')}."
                 )
+
+
+def _is_being_imported(name: str) -> bool:
+    """Return whether the import of a module has begun and has not ended."""
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    return bool(getattr(spec, "_initializing", False))
 
 
 def _definition(method: Method) -> tuple[str, str]:
