@@ -256,8 +256,8 @@ def feature_states(
     Returns
     -------
     States of the embedded text, the middle layer and the last layer. They are on the device of the
-    network, or on the host if they take more than a gigabyte.
-    The state of a feature is the mean over its positions, or 0 if it has none.
+    network, or on the host if they take more than a gigabyte. The state of a feature is the mean
+    over its positions, or 0 if it has none.
     """
 
     hidden_size = getattr(forward_pass.network.config, "hidden_size", None) or _USUAL_HIDDEN_SIZE
@@ -279,9 +279,11 @@ def feature_states(
                 network, ids, feature_index, max_count, read_position, with_attention
             ),
         )
-        if not callable(started) or states_fit:
+        if states_fit:
             return started
-        return lambda: tuple(map(host_array, started()))
+        if callable(started):
+            return lambda: tuple(map(host_array, started()))
+        return tuple(map(host_array, started))
 
     cost = 1
     if forward_pass.network.device.type == "cuda":
