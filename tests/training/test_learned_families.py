@@ -364,3 +364,18 @@ def test_a_method_scores_hidden_states_on_a_device_as_those_on_the_host(monkeypa
     for host, device in zip(on_host, on_device, strict=True):
         np.testing.assert_allclose(device.scores, host.scores, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(device.stderr, host.stderr, rtol=1e-4, atol=1e-6)
+
+
+def test_states_that_take_much_memory_are_brought_to_the_host(monkeypatch):
+    from limelight.models.hugging_face import layers
+
+    model, learned = make_model_family("answers"), learned_method("answers")
+    texts = make_inputs("answers", 6, 4)
+    expected = limelight.explain(model, texts, learned, **OPTIONS["answers"])
+    moved = []
+    monkeypatch.setattr(layers, "_MAX_DEVICE_BYTES", 0)
+    monkeypatch.setattr(layers, "host_array", lambda array: moved.append(array) or array)
+    actual = limelight.explain(model, texts, learned, **OPTIONS["answers"])
+    assert moved
+    for before, after in zip(expected, actual, strict=True):
+        np.testing.assert_array_equal(before.scores, after.scores)
