@@ -333,8 +333,7 @@ def _states_and_outputs(
         one_hot = torch.nn.functional.one_hot(index, feature_count + 1)[..., :feature_count].float()
         mean = (one_hot / one_hot.sum(dim=1, keepdim=True).clamp(min=1)).transpose(1, 2)
         states = [mean @ layer for layer in layers]
-        read_weight = _read_weights(ids, T, read_position)
-        read_weight = torch.as_tensor(read_weight).to(device)[:, None]
+        read_weight = torch.as_tensor(_read_weights(ids, T, read_position)).to(device)[:, None]
         for layer in out.attentions if with_attention else ():
             attention = (read_weight[:, None] @ layer.float())[:, :, 0]
             states.append((attention @ one_hot).transpose(1, 2))
