@@ -11,6 +11,7 @@ from limelight.errors import DomainError, InputError
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from limelight.explainers.learned import _concatenate_signals  # noqa: E402
 from limelight.models.hugging_face import forward  # noqa: E402
 from limelight.models.hugging_face.forward import ForwardPass  # noqa: E402
 
@@ -126,3 +127,19 @@ def test_an_error_of_a_text_is_named_and_errors_of_limelight_are_not_repeated(gp
     with pytest.raises(DomainError, match="no states"):
         gpu.forward_pass.start_call(IDS, reject)
     assert len(gpu.calls) == 1
+
+
+class DeviceTensor(torch.Tensor):
+    """A tensor that NumPy cannot read, as those on a GPU."""
+
+    def __array__(self, *_, **__):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+
+def test_signals_of_a_learned_method_stay_on_the_device():
+    states = torch.arange(6.0).reshape(2, 3).as_subclass(DeviceTensor)
+    with pytest.raises(TypeError, match="device type tensor"):  # the class does what it should
+        np.array(states)
+    signals = _concatenate_signals([states, np.full((2, 1), 7)], 2, states)
+    assert isinstance(signals, DeviceTensor)
+    assert signals.tolist() == [[0, 1, 2, 7], [3, 4, 5, 7]]

@@ -32,9 +32,12 @@ def host_array(x: Array) -> np.ndarray:
     return np.asarray(array_api_compat.to_device(x, "cpu"))
 
 
-def array_like(x: np.ndarray, other: Array) -> Array:
-    """Return the NumPy array ``x`` as an array of ``other``'s library, on its device."""
-    if isinstance(other, np.ndarray | np.generic):
+def array_like(x: Array, other: Array) -> Array:
+    """Return ``x`` as an array of ``other``'s library, on its device.
+
+    ``x`` is a NumPy array, or an array that is already there.
+    """
+    if isinstance(other, np.ndarray | np.generic) or not isinstance(x, np.ndarray):
         return x
     xp = array_namespace(other)
     # A copy, since torch warns about read-only arrays.
