@@ -36,7 +36,8 @@ QUESTION_FUNCTIONS = {
 }  # fmt: skip
 # Properties that pass the answer on are counted wherever they are used.
 PASSED_ON = {"has_tables", "has_exact_game", "remembers"}
-QUESTION_MEMBERS = {"capabilities", *PASSED_ON, *MEMBER_DEFAULTS} - {"inputs_per_batch"}
+QUESTION_MEMBERS = {"capabilities", *PASSED_ON, *MEMBER_DEFAULTS}
+QUESTION_MEMBERS -= {"inputs_per_batch", "parallel_batches"}  # they only change the speed
 MOST_QUESTIONS = 33
 SEARCHED = ("explainers", "cli", "verification", "judging", "runs", "serving", "live", "rendering")
 

@@ -1,6 +1,6 @@
 """The main functions: explain, compare, predict, game and methods."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Unpack, overload
@@ -21,6 +21,7 @@ from limelight.explainers.explaining import (
     as_list,
     compare_methods,
     explain_batch,
+    explain_batches,
     read_single_text,
     stream_batches,
     track_progress,
@@ -366,31 +367,47 @@ def _run_call(
     model, request, methods, budget, progress = call
     texts, results = as_list(text), list[Any]()
     has_check = budget is not None or any(method.implementation.cost.check for method in methods)
-    with open_progress(progress, "explaining") as callback:
-        for number, batch in enumerate(
-            stream_batches(
-                model,
-                texts,
-                request,
-                progress=callback,
-                methods=methods,
-                check_size=partial(check_feasible, budget, methods)
-                if strict and has_check
-                else None,
-                single_texts=budget is not None,
-            )
-        ):
+
+    def read_texts() -> Iterator[Batch]:
+        """Yield the batches, the first one with the warning about the whole call."""
+        batches = stream_batches(
+            model,
+            texts,
+            request,
+            methods=methods,
+            check_size=partial(check_feasible, budget, methods) if strict and has_check else None,
+            single_texts=budget is not None,
+        )
+        for number, batch in enumerate(batches):
+            first_warning = "" if number else warning
             if not number and len(texts) > 1:
-                warning = _list_warning(request, len(texts), batch.inputs[0].queries)
-            if warning:
+                first_warning = _list_warning(request, len(texts), batch.inputs[0].queries)
+            if first_warning:
                 first, *later_inputs = batch.inputs
-                first = replace(first, warnings=(*first.warnings, warning))
-                batch, warning = replace(batch, inputs=(first, *later_inputs)), ""
-            configured = allocate_budget(budget, methods, batch)
-            with track_progress(callback, configured, batch, total=len(texts)):
-                results += explain_texts(configured, batch)
-            if budget is not None:  # every text has the whole budget
-                budget = budget.restart()
+                first = replace(first, warnings=(*first.warnings, first_warning))
+                batch = replace(batch, inputs=(first, *later_inputs))
+            yield batch
+
+    def explain_next(batch: Batch, callback: ProgressCallback | None) -> list[Any]:
+        """Explain a batch within its own budget."""
+        nonlocal budget
+        configured = allocate_budget(budget, methods, batch)
+        with track_progress(callback, configured, batch, total=len(texts)):
+            batch_results = explain_texts(configured, batch)
+        if budget is not None:  # every text has the whole budget
+            budget = budget.restart()
+        return batch_results
+
+    with open_progress(progress, "explaining") as callback:
+        for batch_results in explain_batches(
+            model,
+            read_texts(),
+            explain_next,
+            progress=callback,
+            total=len(texts),
+            in_turn=budget is not None,
+        ):
+            results += batch_results
     return results[0] if is_single(text) else results
 
 

@@ -37,6 +37,13 @@ class Stream:
             raise Stream.failure
 
 
+class Network:
+    """A network on a GPU whose output is the sum of the ids of a row, plus that of a mask."""
+
+    device = SimpleNamespace(type="cuda")
+    config = SimpleNamespace(pad_token_id=0)
+
+
 @pytest.fixture
 def gpu(monkeypatch):
     """A forward pass whose network is on a GPU, and a list of its calls."""
@@ -59,7 +66,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(
         forward.torch, "empty", lambda *shape, **options: empty(*shape, dtype=options["dtype"])
     )
-    network = SimpleNamespace(device=SimpleNamespace(type="cuda"))
+    network = Network()
     forward_pass = ForwardPass(network, half=False, describe=str, example=lambda: IDS)
     return SimpleNamespace(forward_pass=forward_pass, calls=calls, current=current)
 

@@ -2,9 +2,12 @@
 
 import contextlib
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any
+from contextvars import copy_context
+from typing import Any, TypeVar
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, add_text_number
@@ -13,7 +16,11 @@ from limelight.explainers.budget import time_calls
 from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.registry import configure_method, default_method, preview_method
 from limelight.models import Model
-from limelight.models.protocol import announce_calls, choose_batch_size
+from limelight.models.protocol import (
+    announce_calls,
+    choose_batch_size,
+    count_parallel_batches,
+)
 from limelight.models.text_game import NO_BASE_VALUE
 from limelight.progress import ProgressCallback, ProgressTracker
 from limelight.request import Request, prepare_model
@@ -28,6 +35,7 @@ from limelight.text import (
     truncate_line,
     validate_text_or_pair,
 )
+from limelight.threads import ForkSafeLock
 
 # Fields that an explanation takes from the attribution without a change.
 _ATTRIBUTION_FIELDS = (
@@ -316,6 +324,108 @@ def stream_batches(
                 done += len(part.inputs)
                 if progress is not None:
                     progress(done, len(texts))
+
+
+Result = TypeVar("Result")
+
+
+def explain_batches(
+    model: Model,
+    batches: Iterable[Batch],
+    explain: Callable[[Batch, ProgressCallback | None], Result],
+    *,
+    progress: ProgressCallback | None = None,
+    total: int = 1,
+    in_turn: bool = False,
+) -> Iterator[Result]:
+    """Explain batches and yield the results in the order of the batches.
+
+    On a GPU, a batch is read while the GPU computes the one before it, and its scores are fitted
+    while the GPU computes the one after it. The results do not depend on this.
+
+    Parameters
+    ----------
+    model
+        The model. Its property ``parallel_batches`` says how many batches run at the same time.
+    batches
+        The batches, which are read when they are needed.
+    explain
+        Explains a batch, and reports how many inputs are done, counted as in the user's list. If
+        batches run at the same time, each has its own thread.
+    progress
+        Called with the number of finished inputs and of all inputs.
+    total
+        The number of all inputs.
+    in_turn
+        Whether batches run one after another, as with a budget.
+
+    Yields
+    ------
+    What ``explain`` returns for each batch.
+    """
+    shared_progress = _SharedProgress(progress, total)
+    parallel = 1 if in_turn else count_parallel_batches(model)
+    if parallel == 1:
+        for batch in batches:
+            yield explain(batch, None if progress is None else shared_progress.callback(batch))
+            shared_progress.finish(batch)
+        return
+    running: deque[tuple[Batch, Future[Result]]] = deque()
+    with ThreadPoolExecutor(parallel, thread_name_prefix="limelight") as executor:
+        try:
+            for batch in batches:
+                callback = shared_progress.callback(batch)
+                # A thread starts without the context variables, such as that of open displays.
+                future = executor.submit(copy_context().run, explain, batch, callback)
+                running.append((batch, future))
+                if len(running) == parallel:
+                    batch, future = running.popleft()
+                    yield future.result()
+                    shared_progress.finish(batch)
+            for batch, future in running:
+                yield future.result()
+                shared_progress.finish(batch)
+        except BaseException:  # an interrupt, too, must not wait for texts that take minutes
+            shared_progress.is_cancelled = True
+            for _, future in running:
+                future.cancel()
+            raise
+
+
+class _SharedProgress:
+    """The sum of the progress of batches that run at the same time."""
+
+    def __init__(self, callback: ProgressCallback | None, total: int) -> None:
+        self.is_cancelled = False
+        self._callback, self._total, self._lock = callback, total, ForkSafeLock()
+        self._finished, self._partial = 0, dict[int, float]()  # by the index of the first input
+
+    def callback(self, batch: Batch) -> ProgressCallback:
+        """Return the callback for the progress within a batch."""
+        first = batch.first_index or 0
+
+        def report_batch(done: int | float, _total: int) -> None:
+            """Report the progress after ``done`` inputs, counted as in the user's list."""
+            if self.is_cancelled:
+                raise InputError("the explanation was cancelled.")
+            with self._lock:
+                self._partial[first] = done - first
+                self._report()
+
+        return report_batch
+
+    def finish(self, batch: Batch) -> None:
+        """Report that a batch is finished."""
+        with self._lock:
+            self._partial.pop(batch.first_index or 0, None)
+            self._finished += len(batch.inputs)
+            self._report()
+
+    def _report(self) -> None:
+        """Report how many inputs are done."""
+        if self._callback is not None:
+            done = self._finished + sum(self._partial.values())
+            self._callback(int(done) if done == int(done) else done, self._total)
 
 
 def read_single_text(

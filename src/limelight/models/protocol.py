@@ -79,6 +79,7 @@ MEMBER_DEFAULTS: Mapping[str, Any] = {
     **dict.fromkeys(PROPERTIES),
     "limitations": {},
     "inputs_per_batch": 1,
+    "parallel_batches": 1,
     "unusable_replacements": {},
     "exactness_is_checked": False,
 }
@@ -231,6 +232,10 @@ class Capable(Model, Protocol):
     @property
     def inputs_per_batch(self) -> int:
         """The number of inputs that are computed together fastest."""
+
+    @property
+    def parallel_batches(self) -> int:
+        """The number of batches to explain at the same time, more than 1 on a GPU."""
 
     def token_positions(self, model_input: ModelInput) -> Int[np.ndarray, " T"]:
         """Return the index of the token at every position of the input, -1 at special positions."""
@@ -573,6 +578,12 @@ def choose_batch_size(model: Model, *, is_batched: bool) -> int:
         return cast(Capable, model).inputs_per_batch
     size: int = get_property(model, "inputs_per_batch") if is_batched else 1
     return size
+
+
+def count_parallel_batches(model: Model) -> int:
+    """Return the number of batches to explain at the same time."""
+    count: int = get_property(model, "parallel_batches")
+    return count
 
 
 def adapt_model(

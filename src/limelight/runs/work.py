@@ -4,6 +4,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -14,12 +15,18 @@ from limelight.decisions import CounterfactualSettings, find_counterfactuals
 from limelight.errors import InputError
 from limelight.explainers.batch import Batch
 from limelight.explainers.budget import Budget, allocate_budget, parse_budget
-from limelight.explainers.explaining import explain_batch, stream_batches, texts_per_batch
+from limelight.explainers.explaining import (
+    explain_batch,
+    explain_batches,
+    stream_batches,
+    texts_per_batch,
+)
 from limelight.explainers.learned import LEARNED, LearnedMethod
 from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.registry import configure_method
 from limelight.models import Model
 from limelight.models.loading import ModelSource
+from limelight.progress import ProgressCallback
 from limelight.request import prepare_model
 from limelight.results import Counterfactual
 from limelight.results.values import decode_value, encode_value, plain_value
@@ -131,19 +138,10 @@ class ShardWork:
             # A budget is divided over the methods for each text.
             single_texts=self._budget is not None,
         )
-        outcomes: list[_TextOutcomes] = []
+        in_turn = self._budget is not None
         try:
-            for batch in batches:
-                budgeted_methods = allocate_budget(self._budget, self.methods, batch)
-                columns = [
-                    self._explain_with_method(method, target_batch)
-                    for method in budgeted_methods
-                    for target_batch in batch.split_by_target()
-                ]
-                counterfactuals = self._find_counterfactuals(batch)
-                rows = zip(zip(*columns, strict=True), counterfactuals, strict=True)
-                outcomes += [(list(text_outcomes), result) for text_outcomes, result in rows]
-            return outcomes
+            outcomes = explain_batches(self.model, batches, self._explain_batch, in_turn=in_turn)
+            return list(chain.from_iterable(outcomes))
         except Exception as error:
             # Not InputErrors alone: a tokenizer or a kernel may fail on one text of a million.
             if len(texts) == 1:
@@ -151,6 +149,20 @@ class ShardWork:
                 return [([sentence] * self.record.rows_per_text, sentence)]
         half = len(texts) // 2
         return self._explain_texts(texts[:half]) + self._explain_texts(texts[half:])
+
+    def _explain_batch(
+        self, batch: Batch, _progress: ProgressCallback | None
+    ) -> list[_TextOutcomes]:
+        """Explain every text of a batch as :meth:`_explain_texts` does, within its budget."""
+        budgeted_methods = allocate_budget(self._budget, self.methods, batch)
+        columns = [
+            self._explain_with_method(method, target_batch)
+            for method in budgeted_methods
+            for target_batch in batch.split_by_target()
+        ]
+        counterfactuals = self._find_counterfactuals(batch)
+        rows = zip(zip(*columns, strict=True), counterfactuals, strict=True)
+        return [(list(text_outcomes), result) for text_outcomes, result in rows]
 
     def _find_counterfactuals(self, batch: Batch) -> Sequence[Counterfactual | str | None]:
         """Find the counterfactual of each text of a batch, or None for each without the option."""

@@ -39,6 +39,7 @@ MASKED_OUT = -1  # the id of a subword that attention does not see
 _HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called")
 _RECORDERS_INSTALLED = "_output_capturing_hooks_installed"  # set on modules by transformers
 _HALF_TOLERANCE = 1e-2  # largest error of half precision, relative to the size of the outputs
+_MASK_TOLERANCE = 1e-4  # rounding of single precision, relative to the size of the outputs
 
 
 @final
@@ -97,21 +98,23 @@ def is_marked(row: Int[np.ndarray, "*n L"], min_mark: int = 1) -> Bool[np.ndarra
     return is_at_least
 
 
-def network_input(network: Any, rows: Rows, *, filler: int | None = None) -> dict[str, Any]:
+def network_input(
+    network: Any, rows: Rows, *, filler: int | None = None, with_mask: bool = True
+) -> dict[str, Any]:
     """Return the keyword arguments with which a network is called.
 
     A negative id becomes ``filler``, by default the padding, and is not attended to. Token types
-    are passed to networks that read them. Marks are passed if a subword has one.
+    are passed to networks that read them. Marks are passed if a subword has one. ``with_mask`` says
+    whether the attention mask is passed, which rows without negative ids may not need.
     """
-    ids = torch.as_tensor(rows).to(network.device)
+    ids = _move_rows(rows, network.device)
     if ids.dim() == 4:
         return {"pixel_values": ids.to(network.dtype)}
     is_token = ids >= 0
     filler_id = (network.config.pad_token_id or 0) if filler is None else filler
-    inputs = {
-        "input_ids": (ids & _TOKEN_MASK).masked_fill(~is_token, filler_id),
-        "attention_mask": is_token.long(),
-    }
+    inputs = {"input_ids": (ids & _TOKEN_MASK).masked_fill(~is_token, filler_id)}
+    if with_mask:
+        inputs["attention_mask"] = is_token.long()
     # On the host, to avoid waiting for a GPU.
     max_segment = int(rows.max(initial=0)) >> _SEGMENT_SHIFT
     if max_segment >> (_MARK_SHIFT - _SEGMENT_SHIFT):
@@ -121,6 +124,16 @@ def network_input(network: Any, rows: Rows, *, filler: int | None = None) -> dic
         types = ((ids >> _SEGMENT_SHIFT) & _SEGMENT_MASK) - 1
         inputs["token_type_ids"] = types.clamp(min=0).masked_fill(~is_token, 0)
     return inputs
+
+
+def _move_rows(rows: Rows, device: Any) -> Any:
+    """Return rows as a tensor on a device."""
+    tensor = torch.as_tensor(rows)
+    # Images would take gigabytes of pinned memory.
+    if device.type != "cuda" or tensor.device.type != "cpu" or tensor.dim() == 4:
+        return tensor.to(device)
+    # From other memory than pinned, a copy would wait for all earlier batches of its stream.
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 _TYPE_COUNTS: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -378,10 +391,15 @@ def network_outputs(
 
 
 def _network_logits(
-    network: Any, ids: Rows, *, filler: int | None = None, is_copy: bool = False
+    network: Any,
+    ids: Rows,
+    *,
+    filler: int | None = None,
+    is_copy: bool = False,
+    with_mask: bool = True,
 ) -> Any:
     """Call a network on rows of ids and return its outputs as a tensor in double precision."""
-    inputs = network_input(network, ids, filler=filler)
+    inputs = network_input(network, ids, filler=filler, with_mask=with_mask)
     with evaluation_mode(network, is_copy=is_copy), torch.inference_mode():
         return network(**inputs).logits.double()
 
@@ -599,17 +617,21 @@ class ForwardPass:
         self.network, self._describe, self._example = network, describe, example
         self._uses_half = half and network.device.type == "cuda"
         self._half_network: Any = None  # the copy, or None if it is not usable
+        self._needs_mask = True  # also for rows without padding
         self._streams: deque[Any] = deque()  # of the GPU, for batches in turn
         self._stamp: tuple[Any, ...] = ()
 
     def refresh(self) -> None:
-        """Cast the weights again if they have changed."""
-        if not self._uses_half:
+        """Cast the weights again if they have changed, and check again what the network needs."""
+        if self.network.device.type != "cuda":
             return
         stamp = weights_stamp(self.network)
         with network_lock(self.network):
             if stamp != self._stamp:
-                self._half_network = _half_precision_copy(self.network, self._example())
+                example = self._example()
+                if self._uses_half:
+                    self._half_network = _half_precision_copy(self.network, example)
+                self._needs_mask = not _is_mask_optional(self.network, example)
                 self._stamp = stamp
 
     def __call__(self, ids: Rows) -> Float[np.ndarray, "n C"]:
@@ -622,23 +644,23 @@ class ForwardPass:
 
         While the GPU computes them, the next rows can be prepared.
         """
-        started = self.start_call(ids, self._logits)
+        is_unmasked = ids.ndim == 2 and not self._needs_mask and not _has_padding(self.network, ids)
+        call = self._unmasked_logits if is_unmasked else self._logits
+        started = self.start_call(ids, call, never_waits=is_unmasked)
         return (lambda: started()[0]) if callable(started) else started[0]
 
     def start_call(
-        self, ids: Rows, call: NetworkCall
+        self, ids: Rows, call: NetworkCall, *, never_waits: bool = False
     ) -> NetworkArrays | Callable[[], NetworkArrays]:
-        """Run ``call`` as :meth:`run` does, and on a GPU return a function that waits for it."""
+        """Run ``call`` as :meth:`run` does, and on a GPU return a function that waits for it.
+
+        ``never_waits`` says that ``call`` only starts work on the GPU and waits for none of it.
+        """
         if self.network.device.type != "cuda":
             return self.run(ids, call)
         network = self.network if self._half_network is None else self._half_network
         main_stream = torch.cuda.current_stream(self.network.device)
-        if not self._streams:
-            self._streams.extend(torch.cuda.Stream(self.network.device) for _ in range(2))
-        # In turn: a network that looks at its masks waits for its own stream, but not for the batch
-        # before it.
-        self._streams.rotate()
-        stream = self._streams[0]
+        stream = self._choose_stream(in_order=never_waits)
         stream.wait_stream(main_stream)
         if isinstance(ids, torch.Tensor):
             ids.record_stream(stream)  # its memory is used again only after this stream has read it
@@ -673,6 +695,20 @@ class ForwardPass:
 
         return wait
 
+    def _choose_stream(self, *, in_order: bool) -> Any:
+        """Return the stream of the GPU for the next batch.
+
+        Batches ``in_order`` run one after another in one stream, and the next one is queued while
+        one runs. Calls that wait for results of the GPU take turns in two streams, because such a
+        call would also wait for all earlier batches of its stream.
+        """
+        with network_lock(self.network):
+            if not self._streams:
+                self._streams.extend(torch.cuda.Stream(self.network.device) for _ in range(2))
+            if not in_order:
+                self._streams.rotate()
+            return self._streams[0]
+
     def run(self, ids: Rows, call: NetworkCall) -> NetworkArrays:
         """Run ``call`` on the network, or on its copy in half precision, and return its arrays.
 
@@ -700,6 +736,12 @@ class ForwardPass:
     def _logits(self, network: Any, ids: Rows) -> tuple[Any]:
         """Return the outputs of the network or of its copy for rows."""
         return (_network_logits(network, ids, is_copy=network is self._half_network),)
+
+    def _unmasked_logits(self, network: Any, ids: Rows) -> tuple[Any]:
+        """Return the outputs as :meth:`_logits` does, for rows without padding."""
+        # With a mask, transformers waits until the GPU has found that nothing is masked.
+        is_copy = network is self._half_network
+        return (_network_logits(network, ids, is_copy=is_copy, with_mask=False),)
 
 
 def _as_arrays(tensors: tuple[Any, ...]) -> NetworkArrays:
@@ -730,6 +772,24 @@ def _start_copies(*tensors: Any) -> Callable[[], list[np.ndarray]]:
 def _are_finite(tensors: tuple[Any, ...]) -> Any:
     """Return a tensor with a single truth value: whether all numbers of all tensors are finite."""
     return torch.stack([torch.isfinite(tensor).all() for tensor in tensors]).all()
+
+
+def _has_padding(network: Any, rows: Int[np.ndarray, "n T"]) -> bool:
+    """Tell whether rows of ids have padding, or a subword that a network may take for padding."""
+    padding_id = network.config.pad_token_id
+    is_padding = rows < 0 if padding_id is None else (rows < 0) | (rows & _TOKEN_MASK == padding_id)
+    return bool(is_padding.any())
+
+
+def _is_mask_optional(network: Any, ids: Rows) -> bool:
+    """Tell whether a network gives rows without padding the same outputs without their mask."""
+    try:
+        unmasked = _network_logits(network, ids, with_mask=False).cpu().numpy()
+    except Exception:  # a head that reads the mask may fail in any way
+        return False
+    masked = network_outputs(network, ids)
+    largest = max(1.0, float(np.abs(masked).max()))
+    return float(np.abs(unmasked - masked).max()) <= _MASK_TOLERANCE * largest
 
 
 def _half_precision_copy(network: Any, ids: Rows) -> Any:

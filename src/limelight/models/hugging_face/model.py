@@ -751,6 +751,11 @@ class HuggingFace:
         is_batched = forward.takes_batches(self.network) and self.network.device.type == "cuda"
         return _TEXTS_PER_BATCH if is_batched else 1
 
+    @property
+    def parallel_batches(self) -> int:
+        """Return 2 on a GPU, which computes one batch while another is read or fitted."""
+        return 2 if self.network.device.type == "cuda" else 1
+
     def frozen_input_products(
         self, inputs: Sequence[ModelInput], weights: Float[np.ndarray, "n C"]
     ) -> InputProducts:
