@@ -63,6 +63,7 @@ from limelight.theory.enumeration import banzhaf_matrix, enumerate_masks
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions
 from limelight.theory.namespace import host_array
 from limelight.theory.refilling import refilled_banzhaf
+from limelight.threads import limit_blas_threads
 
 
 def _check_sample_count(settings: "Banzhaf | Interactions", d: int) -> None:
@@ -168,7 +169,9 @@ _OVERHEAD = 1e-6  # seconds for each mask and feature, because each mask counts 
 
 def _explain_pairs_exactly(settings: "Interactions", batch: Batch) -> Attribution:
     """Score every pair of features by their exact interaction, from the exact game."""
-    interactions = _EXACT[settings.index](batch.ratio_game, tolerance=settings.tolerance or 1e-6)
+    tolerance = settings.tolerance or 1e-6
+    with limit_blas_threads():
+        interactions = _EXACT[settings.index](batch.ratio_game, tolerance=tolerance)
     matrix, bounds = host_array(interactions.scores)[0, 0], host_array(interactions.bound)
     return Attribution(
         scores=mean_interaction_sizes(matrix),

@@ -13,6 +13,7 @@ from limelight.sampling.ranks import group_draws
 from limelight.sampling.sample import Game
 from limelight.sampling.spread import ROUNDING, PowerSums, count_tail_carriers
 from limelight.shapes import Float
+from limelight.threads import limit_blas_threads
 
 _BATCH_PAIRS = 512  # number of pairs that are evaluated at a time
 _SINGULAR = 1e-12
@@ -196,9 +197,10 @@ def shapley_values_from_regression(
     mean_sign = sign.mean(axis=1, keepdims=True)
     x, y = sign - mean_sign, outputs[:, 0] - outputs[:, 1] - mean_sign * total_effect
     weighted_x = masks.weight[:, None] * x
-    inverse = np.linalg.pinv(weighted_x.T @ x, rcond=_SINGULAR, hermitian=True)
-    values = (inverse @ (weighted_x.T @ y)).T + total_effect[:, None] / d
-    influence = weighted_x @ inverse
+    with limit_blas_threads():
+        inverse = np.linalg.pinv(weighted_x.T @ x, rcond=_SINGULAR, hermitian=True)
+        values = (inverse @ (weighted_x.T @ y)).T + total_effect[:, None] / d
+        influence = weighted_x @ inverse
     freedom = np.maximum(1 - (influence * x).sum(axis=1), ROUNDING)  # 1 − leverage
     # The root of the missing share: a sample of a share of all sets varies less by this factor.
     influence *= (np.sqrt(masks.missing_share) / freedom)[:, None]

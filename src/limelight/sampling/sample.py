@@ -24,6 +24,7 @@ from limelight.sampling.spread import count_tail_carriers
 from limelight.sampling.stopping import StoppingRule
 from limelight.shapes import Bool, Float
 from limelight.theory.lime_weights import size_weight
+from limelight.threads import limit_blas_threads
 
 _CHUNK = 1024  # number of masks that are held as floats at a time
 Outputs = Float[np.ndarray, "n m"]  # a row of outputs for every mask
@@ -154,7 +155,8 @@ class Sample:
         self._extremes = np.stack([low, high])
         # Bits, not floats: 60,000 masks of 120 words take 1 MB instead of 58.
         self._rows.append((np.packbits(keep, axis=1), weight, relative))
-        self.moments = self.moments.add_rows(keep.astype(np.float64), weight, relative)
+        with limit_blas_threads():
+            self.moments = self.moments.add_rows(keep.astype(np.float64), weight, relative)
         self.n += len(keep)
 
 
@@ -228,8 +230,14 @@ def fit_until_stopped(
     -------
     The last fitted model, and how often the rule was checked.
     """
+
+    def fit_sample() -> Any:
+        """Fit the model to the sample as it is now."""
+        with limit_blas_threads():
+            return fit(sample)
+
     sample.grow(initial_rows, minimum_rows=minimum_rows, masks_per_row=masks_per_row)
-    fitted_model, target_rows, look = fit(sample), initial_rows, 1
+    fitted_model, target_rows, look = fit_sample(), initial_rows, 1
     # With fewer rows than planned, a deadline has passed.
     while stopping is not None and target_rows <= sample.n < stopping.max_count:
         worst = float(fitted_model.stderr.max())
@@ -238,7 +246,7 @@ def fit_until_stopped(
         target_rows = stopping.next_count(sample.n, worst)
         expect_calls(target_rows - sample.n)
         sample.grow(target_rows, masks_per_row=masks_per_row)
-        fitted_model, look = fit(sample), look + 1
+        fitted_model, look = fit_sample(), look + 1
     return fitted_model, look
 
 
