@@ -15,6 +15,8 @@ from limelight.explainers.learned import _concatenate_signals  # noqa: E402
 from limelight.models.hugging_face import forward  # noqa: E402
 from limelight.models.hugging_face.forward import ForwardPass  # noqa: E402
 
+from tiny_transformers import FAMILIES, tiny  # noqa: E402
+
 IDS = np.arange(6).reshape(2, 3)
 
 
@@ -38,7 +40,7 @@ class Stream:
 
 
 class Network:
-    """A network on a GPU whose output is the sum of the ids of a row, plus that of a mask."""
+    """A network on a GPU."""
 
     device = SimpleNamespace(type="cuda")
     config = SimpleNamespace(pad_token_id=0)
@@ -150,3 +152,71 @@ def test_signals_of_a_learned_method_stay_on_the_device():
     signals = _concatenate_signals([states, np.full((2, 1), 7)], 2, states)
     assert isinstance(signals, DeviceTensor)
     assert signals.tolist() == [[0, 1, 2, 7], [3, 4, 5, 7]]
+
+
+def record_masks(gpu, monkeypatch):
+    """Let the forward pass compute sums of ids; return a list of whether each call had a mask."""
+    masks = []
+
+    def sum_ids(_network, ids, *, is_copy, with_mask=True):
+        assert not is_copy
+        masks.append(with_mask)
+        gpu.calls.append((None, gpu.current[-1] if gpu.current else None))
+        return torch.as_tensor(ids).double().sum(dim=1, keepdim=True)
+
+    monkeypatch.setattr(forward, "_network_logits", sum_ids)
+    gpu.forward_pass._needs_mask = False
+    return masks
+
+
+def test_batches_without_padding_need_no_mask_and_follow_each_other_in_one_stream(gpu, monkeypatch):
+    masks, ids = record_masks(gpu, monkeypatch), IDS + 1
+    waits = [gpu.forward_pass.start(ids + i) for i in range(3)]
+    for i, wait in enumerate(waits):
+        np.testing.assert_array_equal(wait(), (ids + i).sum(axis=1, keepdims=True))
+    assert masks == [False] * 3
+    assert len({stream for _, stream in gpu.calls}) == 1
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pytest.param(np.array([[1, 2, 3], [4, 5, forward.MASKED_OUT]]), id="masked out"),
+        pytest.param(IDS, id="the id of the padding"),
+        pytest.param(
+            forward.pack_rows(IDS, np.ones_like(IDS), 0), id="the id of the padding in a segment"
+        ),
+    ],
+)
+def test_rows_that_may_have_padding_get_a_mask(gpu, monkeypatch, ids):
+    masks = record_masks(gpu, monkeypatch)
+    for _ in range(2):
+        gpu.forward_pass.start(ids)()
+    assert masks == [True] * 2
+    assert len({stream for _, stream in gpu.calls}) == 2
+    gpu.forward_pass._needs_mask = True
+    gpu.forward_pass.start(IDS + 1)()
+    assert masks[-1] is True
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_networks_of_transformers_need_no_mask_without_padding(family):
+    network, _ = tiny(family)
+    assert forward._is_mask_optional(network.eval(), np.array([[5, 6, 7, 8]]))
+
+
+def test_a_network_that_reads_its_mask_keeps_it():
+    network, _ = tiny("bert")
+    compute = network.forward
+
+    def count_tokens(attention_mask, **inputs):
+        out = compute(attention_mask=attention_mask, **inputs)
+        return type(out)(logits=out.logits * attention_mask.sum())
+
+    def default_to_one(attention_mask=None, **inputs):
+        mask = torch.ones(1, 1) if attention_mask is None else attention_mask
+        return count_tokens(mask, **inputs)
+
+    for forward_method in (count_tokens, default_to_one):
+        network.forward = forward_method
+        assert not forward._is_mask_optional(network.eval(), np.array([[5, 6, 7, 8]]))

@@ -26,7 +26,10 @@ from limelight.shapes import Bool, Float
 from limelight.theory.lime_weights import size_weight
 from limelight.threads import limit_blas_threads
 
-_CHUNK = 1024  # number of masks that are held as floats at a time
+_CHUNK = 1024  # number of masks that are drawn at a time
+# Numbers of a part of the masks as floats, 256 kB, and its smallest number of masks. Parts that fit
+# into the cache make a regression on 110 words twice as fast.
+_PART_CELLS, _MIN_PART_ROWS = 2**15, 64
 Outputs = Float[np.ndarray, "n m"]  # a row of outputs for every mask
 # Any model on one text: it maps masks (True: the feature stays) to one row of outputs per mask.
 Game = Callable[[Masks], Outputs]
@@ -143,9 +146,12 @@ class Sample:
     def chunks(self) -> Iterator[Chunk]:
         """Yield the rows in chunks, with outputs relative to ``reference_output``."""
         for i, (bits, weight, outputs) in enumerate(self._rows):
-            keep = np.unpackbits(bits, axis=1, count=self.d).astype(np.float64)
-            is_random = np.full(len(keep), not (self.row0 and i == 0))
-            yield Chunk(keep, weight, outputs, is_random)
+            size = max(_PART_CELLS // max(self.d, 1), _MIN_PART_ROWS)
+            for start in range(0, len(bits), size):
+                part = slice(start, start + size)
+                keep = np.unpackbits(bits[part], axis=1, count=self.d).astype(np.float64)
+                is_random = np.full(len(keep), not (self.row0 and i == 0))
+                yield Chunk(keep, weight[part], outputs[part], is_random)
 
     def _add_rows(self, keep: Masks, weight: PerMask, outputs: Outputs) -> None:
         """Store masks with their weights and outputs, and add them to the sums."""
