@@ -118,6 +118,15 @@ def explained(model: HuggingFace, texts: list[str], name: str, settings: dict[st
     return model.engine.items - before
 
 
+def explained_together(
+    model: HuggingFace, texts: list[str], name: str, settings: dict[str, Any]
+) -> int:
+    """Explain the texts in one call; return how many texts the model was asked."""
+    before = model.engine.items
+    limelight.explain(model, texts, name, **settings)
+    return model.engine.items - before
+
+
 def rate(work: Callable[[], int]) -> float:
     """Return how many texts a second were answered."""
     start = time.perf_counter()

@@ -41,6 +41,7 @@ ORDER = (
     "model_speed_cuda",
     "overhead",
     "gpu_overhead",
+    "threads",
     "coverage",
     "coverage_held_out",
     "coverage_pairs",

@@ -100,7 +100,8 @@ IDS = {
         "growth_memory",
         "cold_compare",
     },
-    "gpu_overhead": {"lime_ratio", "learned_ratio", "exact_seconds", "sampled_memory"},
+    "gpu_overhead": {"lime_ratio", "lime_alone_ratio", "learned_ratio", "exact_seconds"},
+    "threads": {"quiet_regression_ratio", "beside_loops_regression_default_wall"},
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "explain_calls_now", "serve_files_now"},
     "datasets": {
         "datasets_bare_speed",
@@ -128,6 +129,7 @@ NEEDS = {
     "serving": ("starlette", "uvicorn"),
     "overhead": ("sklearn", "pyarrow", "duckdb"),
     "gpu_overhead": ("torch", "transformers", "pyarrow"),
+    "threads": ("torch", "transformers"),
     "walk": ("starlette", "uvicorn", "pyarrow"),
     "linear": ("sklearn", "pyarrow"),
     "linear_coefficients": ("sklearn", "pyarrow"),
