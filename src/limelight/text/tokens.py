@@ -118,8 +118,9 @@ class Vocabulary:
         if self.words[:2] != _SPECIALS:
             raise InputError(f"a vocabulary must start with [cls] and UNK, not {self.words[:2]}.")
         # Special rows have no entry, because "[cls]" in a text is an ordinary string.
-        row = {word: i for i, word in enumerate(self.words) if i > UNK}
-        if len(row) != len(self.words) - 2:
+        first = len(_SPECIALS)
+        row = dict(zip(self.words[first:], range(first, len(self.words)), strict=True))
+        if len(row) != len(self.words) - first:
             raise InputError("a vocabulary must have each word once, but this one repeats some.")
         object.__setattr__(self, "_row", row)
 

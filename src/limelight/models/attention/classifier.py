@@ -24,9 +24,11 @@ from limelight.models.attention.refilling import (
 from limelight.models.attention.tables import (
     Directions,
     TableErrors,
+    TableRows,
     Tables,
     collapse,
     compute_in_chunks,
+    compute_word_rows,
     position_errors,
     predict_logits,
     read_directions,
@@ -218,6 +220,11 @@ class AttentionClassifier:
     def directions(self) -> Directions:
         """The directions of embedding space that each head reads."""
         return read_directions(self)
+
+    @cached_property
+    def word_rows(self) -> TableRows:
+        """The logit and the value of every word, with bounds of their rounding errors."""
+        return compute_word_rows(self)
 
     @cached_property
     def tables(self) -> Tables:

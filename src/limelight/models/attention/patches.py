@@ -30,6 +30,7 @@ _CHUNK = 256  # images at a time, so that the tables of their patches have a few
 _MAX_SIZE = 1 << 17  # pixels of a patch, and patches of an image
 # Cached values that depend on the vocabulary.
 _VOCABULARY_MEMBERS = (
+    "word_rows",
     "tables",
     "table_errors",
     "_factored_tables",

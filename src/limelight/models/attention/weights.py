@@ -51,6 +51,7 @@ def shuffle_arrays(weights: Mapping[str, np.ndarray], seed: int) -> dict[str, np
 
 
 _HALF_EXPONENT = 0x7C00  # the bits of the exponent, which are all set for NaN and infinite numbers
+_CHECKED_SIZE = 1 << 16  # numbers that are checked at a time
 _MAX_TOKENS = 1 << 17  # a novel; a table has a row for each position
 
 
@@ -58,9 +59,11 @@ def _is_finite(array: np.ndarray) -> bool:
     """Return whether an array contains neither NaN nor infinite numbers."""
     if array.dtype != np.float16:
         return bool(np.isfinite(array).all())
-    # np.isfinite converts each number of half precision, which takes ten times as long as this.
-    exponents = array.view(np.uint16) & _HALF_EXPONENT
-    return bool((exponents != _HALF_EXPONENT).all())
+    # np.isfinite converts each number of half precision, which takes ten times as long as this. In
+    # parts: new memory for all exponents at once took five times as long as the check.
+    bits = np.ravel(array).view(np.uint16)
+    parts = (bits[i : i + _CHECKED_SIZE] for i in range(0, len(bits), _CHECKED_SIZE))
+    return all(bool(((part & _HALF_EXPONENT) != _HALF_EXPONENT).all()) for part in parts)
 
 
 def check_weights(model: Any) -> None:
