@@ -19,7 +19,8 @@ from limelight.sampling.anchors import (
     PerCandidate,
     kl_confidence_limit,
 )
-from limelight.sampling.masks import Rng, draw_coin_masks
+from limelight.sampling.masks import draw_coin_masks
+from limelight.shapes import Rng
 
 _DECISION_MARGIN = 0.01
 _MAX_BATCH = 10_000  # masks in one call

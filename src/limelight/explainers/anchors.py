@@ -33,7 +33,7 @@ from limelight.sampling.anchors import (
     positive_probability_bounds,
 )
 from limelight.sampling.masks import draw_coin_masks, text_rng
-from limelight.shapes import Bool, Float, Int
+from limelight.shapes import Bool, Float, Int, Rng
 from limelight.theory.decisions import SufficientSet, find_sufficient_set
 from limelight.theory.enumeration import enumerate_masks
 from limelight.theory.faithfulness import certified_full_value
@@ -332,7 +332,7 @@ def _fit_budget(settings: "Anchors", d: int, calls: int) -> "Anchors":  # noqa: 
 
 
 def _fresh_masks(
-    d: int, words: list[int], samples: int, rng: np.random.Generator
+    d: int, words: list[int], samples: int, rng: Rng
 ) -> tuple[Bool[np.ndarray, "n d"], bool]:
     """Return masks that keep ``words``, and whether they are all such masks.
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from limelight.judging.removals import Groups
 from limelight.results.judgment import TIE_ORDERS
-from limelight.sampling.masks import Rng
-from limelight.shapes import Float, Int
+from limelight.shapes import Float, Int, Rng
 
 _ROUNDING = 1e-12  # a smaller standard error is only rounding
 TieOrders = Int[np.ndarray, "orders d"]  # the rank of each word in each random order

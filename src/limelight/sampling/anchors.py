@@ -9,8 +9,8 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.progress import expect_calls
-from limelight.sampling.masks import Rng, draw_coin_masks
-from limelight.shapes import Bool, Float, Int
+from limelight.sampling.masks import draw_coin_masks
+from limelight.shapes import Bool, Float, Int, Rng
 from limelight.theory.enumeration import enumerate_masks
 
 PerCandidate = Float[np.ndarray, " n"]

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.sampling.deadline import evaluate_before_deadline, has_deadline
-from limelight.sampling.masks import Masks, PerMask, Rng, draw_masks_by_size
+from limelight.sampling.masks import Masks, PerMask, draw_masks_by_size
 from limelight.sampling.orders import ShapleySample, empty_and_full_masks
 from limelight.sampling.ranks import group_draws
 from limelight.sampling.sample import Game
 from limelight.sampling.spread import ROUNDING, PowerSums, count_tail_carriers
-from limelight.shapes import Float
+from limelight.shapes import Float, Rng
 from limelight.threads import limit_blas_threads
 
 _BATCH_PAIRS = 512  # number of pairs that are evaluated at a time

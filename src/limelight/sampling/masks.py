@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from limelight.errors import InputError, unknown_name_message
-from limelight.shapes import Bool, Float, Int
+from limelight.shapes import Bool, Float, Int, Rng
 from limelight.theory.lime_weights import size_weight
 
 Masks = Bool[np.ndarray, "n d"]  # one row per mask, True if the feature stays
 Indicators = Float[np.ndarray, "n d"]  # the same as numbers
 PerMask = Float[np.ndarray, " n"]
-Rng = np.random.Generator
 
 # The number s of removed features is drawn in proportion to this power of its weight ψ(s). With
 # 5000 samples of reviews of 100 words, 0.5 has 1.26 times less variance than 0, and 1 has 1.16. How

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from limelight.sampling.masks import Rng, draw_coin_masks
+from limelight.sampling.masks import draw_coin_masks
 from limelight.sampling.sample import Game
-from limelight.shapes import Float
+from limelight.shapes import Float, Rng
 
 
 def banzhaf_values_from_neighbors(

@@ -8,7 +8,6 @@ import numpy as np
 
 from limelight.progress import expect_calls
 from limelight.sampling.deadline import evaluate_before_deadline, has_deadline, has_time
-from limelight.sampling.masks import Rng
 from limelight.sampling.ranks import TopSizes, certify_tops, group_draws
 from limelight.sampling.sample import Game, count_masks_per_call
 from limelight.sampling.spread import (
@@ -19,7 +18,7 @@ from limelight.sampling.spread import (
     unseen_effect_error,
 )
 from limelight.sampling.stopping import StoppingRule
-from limelight.shapes import Bool, Float, Int
+from limelight.shapes import Bool, Float, Int, Rng
 
 PerFeature = Float[np.ndarray, "m d"]  # for each output
 PerOutput = Float[np.ndarray, " m"]

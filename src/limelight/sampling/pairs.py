@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.sampling.masks import Indicators, PerMask, Rng, draw_coin_masks, draw_masks_by_size
+from limelight.sampling.masks import Indicators, PerMask, draw_coin_masks, draw_masks_by_size
 from limelight.sampling.regression import leave_one_out_residuals
 from limelight.sampling.sample import Sample, WeightedMasks
 from limelight.sampling.spread import ROUNDING, PowerSums, unseen_effect_error
-from limelight.shapes import Bool, Float
+from limelight.shapes import Bool, Float, Rng
 from limelight.threads import cached_property
 
 PerPair = Float[np.ndarray, "d d"]

@@ -16,7 +16,7 @@ import numpy as np
 
 from limelight.sampling.anchors import clopper_pearson_interval
 from limelight.sampling.masks import draw_masks_by_size
-from limelight.shapes import Bool, Float
+from limelight.shapes import Bool, Float, Rng
 
 # From masks, True where a feature is present, to the margin of the prediction (small: close to a
 # change) and to whether the prediction has changed.
@@ -437,7 +437,7 @@ def measure_stability(
     d: int,
     *,
     calls: int,
-    rng: np.random.Generator,
+    rng: Rng,
     has_singles: bool = False,
 ) -> tuple[RemovalStability, ...]:
     """Measure how often the prediction stays if random sets of several sizes are removed.

@@ -14,7 +14,6 @@ from limelight.sampling.masks import (
     Indicators,
     Masks,
     PerMask,
-    Rng,
     draw_balanced_masks,
     draw_lime_masks,
     removed_count_probabilities,
@@ -22,7 +21,7 @@ from limelight.sampling.masks import (
 from limelight.sampling.ranks import TopSizes
 from limelight.sampling.spread import count_tail_carriers
 from limelight.sampling.stopping import StoppingRule
-from limelight.shapes import Bool, Float
+from limelight.shapes import Bool, Float, Rng
 from limelight.theory.lime_weights import size_weight
 from limelight.threads import limit_blas_threads
 

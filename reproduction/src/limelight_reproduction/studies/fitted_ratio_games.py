@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.sampling.masks import Indicators, Masks, PerMask, Rng, draw_masks_by_size
+from limelight.sampling.masks import Indicators, Masks, PerMask, draw_masks_by_size
 from limelight.sampling.pairs import (
     PerPair,
     PerSize,
@@ -20,7 +20,7 @@ from limelight.sampling.spread import (
     r_squared,
     unseen_effect_error,
 )
-from limelight.shapes import Float, Int
+from limelight.shapes import Float, Int, Rng
 from limelight.theory.lime_weights import lime_design
 from limelight.theory.ratio_game import RatioGame
 
