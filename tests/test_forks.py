@@ -70,11 +70,11 @@ def run_program(program):
 
 HOLDING = """
 import os, signal, threading
-from limelight import threads
+from limelight import fork_locks
 
-threads._LONGEST_WAIT = 0.05
-lock = threads.ForkSafeLock(forked_message="the lock was held.")
-other, holding, ending = threads.ForkSafeLock(), threading.Event(), threading.Event()
+fork_locks._LONGEST_WAIT = 0.05
+lock = fork_locks.ForkSafeLock(forked_message="the lock was held.")
+other, holding, ending = fork_locks.ForkSafeLock(), threading.Event(), threading.Event()
 
 def hold(wanted=None):
     with lock:
@@ -102,7 +102,7 @@ def work():
     try:
         with lock:
             pass
-    except threads.InputError as error:
+    except fork_locks.InputError as error:
         print(error, flush=True)
 
 thread = threading.Thread(target=hold)
@@ -118,7 +118,7 @@ with lock:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_thread_that_forks_inside_a_block_does_not_wait_for_one_that_waits_for_it():
     printed = run_program("""
-threads._LONGEST_WAIT = 1e9
+fork_locks._LONGEST_WAIT = 1e9
 with other:
     thread = threading.Thread(target=hold, args=[other])
     thread.start(), holding.wait()
@@ -139,13 +139,13 @@ def handle(*_):
     raise Limit
 
 signal.signal(signal.SIGUSR1, handle)
-sleep = threads.time.sleep
+sleep = fork_locks.time.sleep
 
 def signal_and_sleep(seconds):
     signal.raise_signal(signal.SIGUSR1)
     sleep(seconds)
 
-threads.time.sleep = signal_and_sleep
+fork_locks.time.sleep = signal_and_sleep
 thread = threading.Thread(target=hold)
 thread.start(), holding.wait()
 parent = os.getpid()
@@ -165,7 +165,7 @@ def test_a_thread_that_logs_inside_a_block_does_not_keep_a_fork_waiting():
     printed = run_program("""
 import logging
 
-threads._LONGEST_WAIT = 1e9
+fork_locks._LONGEST_WAIT = 1e9
 leaving, taken = threading.Event(), threading.Event()
 
 def log():
@@ -177,13 +177,13 @@ def log():
 
 thread = threading.Thread(target=log)
 thread.start(), holding.wait()
-sleep = threads.time.sleep
+sleep = fork_locks.time.sleep
 
 def leave_and_sleep(seconds):
     leaving.set()
     sleep(seconds)
 
-threads.time.sleep = leave_and_sleep
+fork_locks.time.sleep = leave_and_sleep
 assert fork(lambda: None) == 0
 thread.join()
 print("forked")

@@ -2,12 +2,12 @@
 
 import contextlib
 import math
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, add_text_number
@@ -35,7 +35,9 @@ from limelight.text import (
     truncate_line,
     validate_text_or_pair,
 )
-from limelight.threads import ForkSafeLock
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # Fields that an explanation takes from the attribution without a change.
 _ATTRIBUTION_FIELDS = (
@@ -370,6 +372,8 @@ def explain_batches(
             yield explain(batch, None if progress is None else shared_progress.callback(batch))
             shared_progress.finish(batch)
         return
+    from concurrent.futures import ThreadPoolExecutor  # imported late, because few calls need it
+
     running: deque[tuple[Batch, Future[Result]]] = deque()
     with ThreadPoolExecutor(parallel, thread_name_prefix="limelight") as executor:
         try:
@@ -397,7 +401,7 @@ class _SharedProgress:
 
     def __init__(self, callback: ProgressCallback | None, total: int) -> None:
         self.is_cancelled = False
-        self._callback, self._total, self._lock = callback, total, ForkSafeLock()
+        self._callback, self._total, self._lock = callback, total, threading.Lock()
         self._finished, self._partial = 0, dict[int, float]()  # by the index of the first input
 
     def callback(self, batch: Batch) -> ProgressCallback:

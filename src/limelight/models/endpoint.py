@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError, check_count, escape_controls
+from limelight.fork_locks import ForkSafeLock
 from limelight.models.engine import Engine
 from limelight.models.functions import Function, split_segments, word_spans
 from limelight.models.protocol import (
@@ -53,7 +54,7 @@ from limelight.text import (
 )
 from limelight.text.conversations import DOCUMENTS
 from limelight.text.prompts import Prompt, prompt_writer, reasoning_warnings, split_prompt
-from limelight.threads import ForkSafeLock, cached_property
+from limelight.threads import cached_property
 
 _TEXT = "{text}"
 # The last characters of the marks that begin a turn of a chat. After such a mark an answer begins

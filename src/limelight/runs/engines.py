@@ -23,8 +23,8 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from limelight.errors import InputError, MissingExtraError
+from limelight.fork_locks import ForkSafeLock
 from limelight.runs.work import ShardResult, Task, explain_shard, needs_main
-from limelight.threads import ForkSafeLock
 
 
 class Worker(Protocol):

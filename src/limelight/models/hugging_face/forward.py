@@ -17,6 +17,7 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import DomainError, InputError
+from limelight.fork_locks import ForkSafeLock
 from limelight.models.engine import (
     Engine,
     PendingRows,
@@ -26,7 +27,6 @@ from limelight.models.engine import (
 )
 from limelight.models.protocol import Capability, Property
 from limelight.shapes import Bool, Float, Int
-from limelight.threads import ForkSafeLock
 
 # The upper half of an id holds its segment, and above it the mark of a subword of the query. So a
 # row is one array of integers, and masks, batches, cache keys and paddings need not know about

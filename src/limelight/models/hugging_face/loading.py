@@ -22,6 +22,7 @@ from transformers.utils import find_adapter_config_file, logging
 
 from limelight.errors import InputError
 from limelight.files import parse_json, read_bounded_bytes
+from limelight.fork_locks import ForkSafeLock
 from limelight.models.hugging_face.check_memory import CheckMemory
 from limelight.models.hugging_face.forward import is_kind
 from limelight.models.hugging_face.images import HuggingFaceImages
@@ -30,7 +31,6 @@ from limelight.models.hugging_face.model import HuggingFace
 from limelight.models.hugging_face.selfcheck import find_output_kind
 from limelight.models.hugging_face.tags import SpanForSequenceClassification
 from limelight.text import truncate_line
-from limelight.threads import ForkSafeLock
 
 _IMAGE_CLASSIFIER = "ForImageClassification"
 _LANGUAGE_MODELS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM")
