@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from cyclopts import Parameter, Token
-from cyclopts.validators import Number
 
 from limelight.cli.console import parse_settings, print_stderr, select_format, show_progress
 from limelight.cli.groups import BUDGET, FEATURES, INPUT, METHOD, MODEL, OUTPUT, TARGET
@@ -34,6 +33,13 @@ def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
         raise ValueError(f"it must be a whole number, not {text}.") from None
 
 
+def _check_not_negative(_: Any, number: int) -> None:
+    """Raise an error for a number below 0."""
+    # The validators of cyclopts are dozens of functions, which take a hundredth of a short command.
+    if number < 0:
+        raise ValueError("Must be >= 0.")
+
+
 _FILE_FORMATS = ".parquet, .csv, .tsv, .jsonl, or the last three with .gz"
 
 # Options with the same meaning in several commands.
@@ -43,7 +49,7 @@ Seed = Annotated[
     WholeNumber,
     Parameter(
         group=BUDGET,
-        validator=Number(gte=0),
+        validator=_check_not_negative,
         help="Seed of the random numbers. The same seed gives the same result.",
     ),
 ]
