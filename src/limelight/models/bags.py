@@ -38,33 +38,39 @@ class TextRow(NamedTuple):
         return TextRow, (self.matrix[[self.number]], 0, ())
 
 
-class ReadWords(NamedTuple):
-    """The words of a text, and its entries: each is one occurrence of a word in a column.
+class Entries(NamedTuple):
+    """The entries of a text: each is one occurrence of a word in a column.
 
     A word has several entries if it has several columns, and none if the model does not read it.
-    The entries of a column have equal shares of its ``value``. Removed words must not change how
-    other words are read. With ``is_checked`` this was checked on this text, otherwise it is proven.
-    ``row`` is the row of which these are the entries, or None if the text must be transformed again
-    for its outputs.
+    The entries of a column have equal shares of its value, and ``column_count`` is their number.
+    """
+
+    word: Int[np.ndarray, " entries"]
+    column: Int[np.ndarray, " entries"]
+    column_index: Int[np.ndarray, " entries"]  # position among the columns of this text
+    value: Float[np.ndarray, " entries"]
+    column_count: Int[np.ndarray, " entries"]
+
+
+class ReadWords(NamedTuple):
+    """The words of a text, and its entries.
+
+    Removed words must not change how other words are read. With ``is_checked`` this was checked on
+    this text, otherwise it is proven. ``row`` is the row of which these are the entries, or None if
+    the text must be transformed again for its outputs.
     """
 
     strings: tuple[str, ...]
     spans: tuple[Span, ...]
-    word: Sequence[int]
-    column: Sequence[int]
-    value: Sequence[float]
+    entries: Entries
     is_checked: bool = False
     row: TextRow | None = None
 
 
-class _Entries(NamedTuple):
-    """The entries of a text, stored with its `ModelInput`, each with its share of a column."""
+class _Encoding(NamedTuple):
+    """What a `ModelInput` stores: its entries, and its row in a matrix of several texts."""
 
-    word: Int[np.ndarray, " entries"]
-    column_index: Int[np.ndarray, " entries"]  # position among the columns of this text
-    column: Int[np.ndarray, " entries"]
-    value: Float[np.ndarray, " entries"]
-    weight: Float[np.ndarray, " entries"]  # share of Σ x² or Σ|x|
+    entries: Entries
     row: TextRow | None
 
 
@@ -131,41 +137,31 @@ class Bag:
         """Return a text with its words as an input."""
         if not words.strings:
             raise InputError("the text has no words. Give at least one word.")
-        # For a short text, `numpy.unique` takes five times as long.
-        position = {column: i for i, column in enumerate(sorted(set(words.column)))}
-        column_index = np.array([position[column] for column in words.column], dtype=int)
         strings, warnings = words.strings, tuple[str, ...]()
         if not self.columns_are_divisible:
             strings, warnings = _merge_words(words)
-        word, column = np.array(words.word, dtype=int), np.array(words.column, dtype=int)
-        x = np.array(words.value, dtype=np.float64)
         return ModelInput(
             text,
             Tokens(strings, words.spans),
             warnings=warnings,
-            encoding=_Entries(
-                word, column_index, column, x, self._weights_in_norm(x, column_index), words.row
-            ),
+            encoding=_Encoding(words.entries, words.row),
             is_checked=words.is_checked,
         )
 
-    def _weights_in_norm(
-        self, x: Float[np.ndarray, " entries"], column_index: Int[np.ndarray, " entries"]
-    ) -> Float[np.ndarray, " entries"]:
-        """Return the share of each entry in Σ x² or Σ|x|."""
-        if self.norm == "l2":
-            # Entries of a column share its value: they are removed together, or each counts
-            # equally.
-            return x * x * np.bincount(column_index)[column_index]
-        return np.abs(x) if self.norm == "l1" else np.zeros_like(x)
-
     def separates_columns(self, model_input: ModelInput, features: Features) -> bool:
         """Tell whether each column belongs to a single feature, so that the game is exact."""
-        column_index = model_input.encoding.column_index
-        owner = _entry_features(model_input.encoding, features)
+        entries: Entries = model_input.encoding.entries
+        return self._are_separate(_entry_features(entries, features), entries.column_index)
+
+    def _are_separate(
+        self, owner: Int[np.ndarray, " entries"], column_index: Int[np.ndarray, " entries"]
+    ) -> bool:
+        """Tell whether all entries of each column have the same owner."""
+        if self.columns_are_divisible:
+            return True
         first_owner = np.zeros(column_index.max(initial=-1) + 1, dtype=owner.dtype)
         first_owner[column_index] = owner
-        return self.columns_are_divisible or bool((owner == first_owner[column_index]).all())
+        return bool((owner == first_owner[column_index]).all())
 
     def exact_games(
         self, inputs: Sequence[ModelInput], features: Sequence[Features]
@@ -175,27 +171,29 @@ class Bag:
         If such a game is not known, return a clause that says why.
         """
         n, d, C = len(inputs), max(map(len, features)), self.weights.shape[1]
-        if not all(map(self.separates_columns, inputs, features)):
+        texts: list[Entries] = [model_input.encoding.entries for model_input in inputs]
+        # All texts in one array, because the calls of NumPy take the time of a short text.
+        entry_counts = [len(entries.word) for entries in texts]
+        text = np.repeat(np.arange(n), entry_counts)
+        owner = np.concatenate(list(map(_entry_features, texts, features)))
+        column, column_index, x, column_count = (
+            np.concatenate([getattr(entries, name) for entries in texts])
+            for name in ("column", "column_index", "value", "column_count")
+        )
+        # No text has more columns than entries, so columns of different texts stay different.
+        if not self._are_separate(owner, column_index + text * max(entry_counts)):
             return (
                 "a word occurs in several features, and its effect cannot be divided among "
                 "them under this norm"
             )
-        texts: list[_Entries] = [model_input.encoding for model_input in inputs]
-        # All texts in one array, because the calls of NumPy take the time of a short text. An entry
-        # that always stays has the feature −1, and its place is the last of its text.
-        place = np.concatenate(list(map(_entry_features, texts, features)))
-        place[place < 0] = d
-        place += np.repeat(np.arange(n) * (d + 1), [len(entries.word) for entries in texts])
-        column, entry_value, weight = (
-            np.concatenate([getattr(entries, name) for entries in texts])
-            for name in ("column", "value", "weight")
-        )
+        # An entry that always stays has the feature −1, and its place is the last of its text.
+        place = np.where(owner < 0, d, owner) + text * (d + 1)
         flat_D, flat_N = np.zeros(n * (d + 1)), np.zeros((n * (d + 1), C))
         # `flat_D[place] +=` would add only once for a place that occurs twice.
-        np.add.at(flat_D, place, weight)
-        np.add.at(flat_N, place, entry_value[:, None] * self.weights[column])
+        np.add.at(flat_D, place, self._weights_in_norm(x, column_count))
+        np.add.at(flat_N, place, x[:, None] * self.weights[column])
         D, N = flat_D.reshape(n, d + 1), flat_N.reshape(n, d + 1, C)
-        error = np.array([self._rounding_bound(entries) for entries in texts])[:, :, None]
+        error = self._rounding_bounds(text, column, x, entry_counts)[:, :, None]
         # A sum over words is a quotient by 1, a term that is never removed.
         if self.norm is None:
             D[:, -1] = 1.0
@@ -219,7 +217,7 @@ class Bag:
 
         Return None if an input has no such row, or if the pipeline was fitted again since then.
         """
-        encodings = [model_input.encoding for model_input in inputs]
+        encodings: list[_Encoding | None] = [model_input.encoding for model_input in inputs]
         rows = [encoding.row for encoding in encodings if encoding is not None and encoding.row]
         if not rows or len(rows) < len(inputs):
             return None
@@ -233,7 +231,7 @@ class Bag:
         self, model_input: ModelInput, features: Features, keep: Bool[np.ndarray, "n d"]
     ) -> Float[np.ndarray, "n C"]:
         """Return the outputs for each mask; features may share columns if ``growth`` is known."""
-        entries: _Entries = model_input.encoding
+        entries: Entries = model_input.encoding.entries
         owner, counts = _entry_features(entries, features), np.bincount(entries.column_index)
         members = np.zeros((len(features) + 1, len(counts)))
         # The index -1 is the last row: entries that always stay.
@@ -256,18 +254,36 @@ class Bag:
             outputs[rows] = x @ self.weights[column] + self.intercept
         return outputs
 
-    def _rounding_bound(self, entries: _Entries) -> Float[np.ndarray, " C"]:
+    def _weights_in_norm(
+        self, x: Float[np.ndarray, " entries"], column_count: Int[np.ndarray, " entries"]
+    ) -> Float[np.ndarray, " entries"]:
+        """Return the share of each entry in Σ x² or Σ|x|."""
+        if self.norm == "l2":
+            # Entries of a column share its value: they are removed together, or each counts
+            # equally.
+            return x * x * column_count
+        return np.abs(x) if self.norm == "l1" else np.zeros_like(x)
+
+    def _rounding_bounds(
+        self,
+        text: Int[np.ndarray, " entries"],
+        column: Int[np.ndarray, " entries"],
+        x: Float[np.ndarray, " entries"],
+        entry_counts: list[int],
+    ) -> Float[np.ndarray, "n C"]:
         """Return a bound of the rounding errors of the pipeline and of this class for all masks."""
         # Σ|x_c w_c|/‖x‖ is at most the dual norm of w, and it is no larger for fewer columns. N and
         # D are sums of one term for each entry.
-        size = self.weight_sizes[entries.column]
+        size = self.weight_sizes[column]
+        largest = np.zeros((len(entry_counts), size.shape[1]))
         if self.norm == "l2":
-            largest = np.sqrt((size * size).sum(axis=0))
+            np.add.at(largest, text, size * size)
+            largest = np.sqrt(largest)
         elif self.norm == "l1":
-            largest = size.max(axis=0, initial=0.0)
+            np.maximum.at(largest, text, size)
         else:
-            largest = np.abs(entries.value) @ size
-        steps = 4 * len(entries.word) + 64
+            np.add.at(largest, text, np.abs(x)[:, None] * size)
+        steps = 4 * np.array(entry_counts)[:, None] + 64
         return self.rounding * (steps * largest + 4 * self.intercept_size)
 
 
@@ -284,12 +300,12 @@ def _merge_words(words: ReadWords) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the strings of all words, equal for words that share a column, and warnings."""
     # A column under l2 or of logarithms of counts cannot be divided exactly: the effect of one of
     # its words depends on the others. They are removed together, like two spellings of a word.
-    strings = [words.strings[word] for word in words.word]
-    string_by_column = dict(zip(words.column, strings, strict=True))
-    if [string_by_column[column] for column in words.column] == strings:
+    columns = words.entries.column.tolist()
+    strings = [words.strings[word] for word in words.entries.word.tolist()]
+    if len(set(zip(columns, strings, strict=True))) == len(set(columns)):
         return words.strings, ()
     names: dict[int, dict[str, None]] = {}
-    for column, string in zip(words.column, strings, strict=True):
+    for column, string in zip(columns, strings, strict=True):
         names.setdefault(column, {})[string] = None
     groups: dict[str, set[str]] = {}
     for column_names in names.values():
@@ -323,6 +339,6 @@ def blank_spans(text: str, spans: Iterable[Span]) -> str:
     return "".join(letters)
 
 
-def _entry_features(entries: _Entries, features: Features) -> Int[np.ndarray, " entries"]:
+def _entry_features(entries: Entries, features: Features) -> Int[np.ndarray, " entries"]:
     """Return the feature of each entry, -1 for an entry that always stays."""
     return features.feature_index[entries.word]

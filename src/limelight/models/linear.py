@@ -8,17 +8,16 @@ by column and are computed by scikit-learn itself. Later steps become part of th
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import compress, pairwise
+from itertools import chain, pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.bags import Bag, ReadWords, TextRow, blank_features
+from limelight.models.bags import Bag, Entries, ReadWords, TextRow, blank_features
 from limelight.models.protocol import class_probabilities
 from limelight.models.scikit_classes import ForeignCodeError, scikit_class, unwrap_estimator
 from limelight.models.vectorized_words import WordReader, Words
@@ -43,6 +42,7 @@ _KERNEL_MACHINES = ("SVC", "NuSVC", "SVR", "NuSVR")  # linear with two classes a
 _TOLERANCE = 1e-6  # relative to the largest difference of a probability from the mean
 _SINGLE_REMOVALS = 4  # words of a test text that are removed one at a time
 _TEST_WORDS = 12  # largest number of words of the vocabulary in a test text
+_NO_WORDS = Words((), (), (), ())
 _CONTEXT_PATTERN = re.compile(r"\(\?<?[=!]|\\[1-9]|\(\?P=")  # lookarounds and backreferences
 
 
@@ -178,52 +178,72 @@ class _ParsedPipeline:
 
         If removed words may change how others are read, yield a clause that says so.
         """
-        fitted, rows = self.fitted_state(), self._transform_together(texts)
-        values = None if rows is None else _column_values(rows)
+        readings = self._read_together(texts)
         for number, text in enumerate(texts):
-            parsed = self.reader.read(text)
-            if not text.strip() or (parsed is not None and not parsed[0]):
+            reading = self._read(text) if readings is None else readings[number]
+            if not text.strip() or (reading is not None and not reading.strings):
                 raise InputError("the text has no words. Give at least one word.")
-            if parsed is None:
+            if reading is None:
                 yield "the vectorizer reads some words differently if other words are removed"
-                continue
-            words, is_checked = parsed
-            if values is None:
-                (text_values,) = _column_values(self.rows([text]))
-                yield self._collect_entries(words, text_values, is_checked=is_checked)
             else:
-                entries = self._collect_entries(words, values[number], is_checked=is_checked)
-                yield entries._replace(row=TextRow(rows, number, fitted))
+                yield reading
 
-    def _transform_together(self, texts: Sequence[Any]) -> Any:
-        """Return a matrix with a row for each text; None if each text needs a call of its own."""
+    def _read(self, text: str) -> ReadWords | None:
+        """Return the words of a text; None if removed words may change how others are read."""
+        parsed = self.reader.read(text)
+        if parsed is None:
+            return None
+        words, is_checked = parsed
+        (entries,) = self._collect_entries([words], self.rows([text]).tocsr())
+        return ReadWords(tuple(words.names), tuple(words.spans), entries, is_checked)
+
+    def _read_together(self, texts: Sequence[Any]) -> list[ReadWords | None] | None:
+        """Return what `_read` returns for each text; None if each text needs a call of its own."""
         # A call costs as much as 25 news texts. Code of the user is still called for one text at a
         # time, so that the check of the outputs, which come from one call, can find a difference.
         if not self.reader.is_known:
             return None
+        fitted = self.fitted_state()
         try:
             # What is not a string raises its error later, when it is its turn.
-            rows = self.rows([text if isinstance(text, str) else "" for text in texts])
-            return rows.tocsr()
+            strings = [text if isinstance(text, str) else "" for text in texts]
+            rows = self.rows(strings).tocsr()
+            parsed_texts = [self.reader.read(string) for string in strings]
         except Exception:  # the texts are transformed one by one, so that the error is about one
             return None
+        words = [_NO_WORDS if parsed is None else parsed[0] for parsed in parsed_texts]
+        readings = list[ReadWords | None]()
+        for number, entries in enumerate(self._collect_entries(words, rows)):
+            if (parsed := parsed_texts[number]) is None:
+                readings.append(None)
+                continue
+            names, spans, _, _ = words[number]
+            row = TextRow(rows, number, fitted)
+            readings.append(ReadWords(tuple(names), tuple(spans), entries, parsed[1], row))
+        return readings
 
-    def _collect_entries(
-        self, words: Words, values: Mapping[int, float], *, is_checked: bool
-    ) -> ReadWords:
-        """Return the words of a text with their columns, and with the share of each entry."""
-        spans, names, token_lists = zip(*words, strict=True)
-        columns = self._columns([token for tokens in token_lists for token in tokens])
-        word = [i for i, tokens in enumerate(token_lists) for _ in tokens]
-        if -1 in columns:
-            is_column = [column >= 0 for column in columns]
-            word, columns = list(compress(word, is_column)), list(compress(columns, is_column))
-        counts = Counter(columns)
+    def _collect_entries(self, words: Sequence[Words], rows: Any) -> Iterator[Entries]:
+        """Yield the entries of each text, whose row has the same number in ``rows``."""
+        column = self._columns([token for text_words in words for token in text_words.tokens])
+        token_counts = [len(text_words.tokens) for text_words in words]
+        text = np.repeat(np.arange(len(words)), token_counts)
+        word = np.fromiter(chain.from_iterable(x.word for x in words), np.int64, len(column))
+        if (column < 0).any():
+            text, word, column = (x[column >= 0] for x in (text, word, column))
+        # A place is a column of one text, so that one sort is enough for all texts.
+        places, place_index, counts = np.unique(
+            text * rows.shape[1] + column, return_inverse=True, return_counts=True
+        )
+        values = _place_values(rows, places)
         if self.classifier.uses_presence:
-            shares = [(values.get(column, 0.0) > 0) / counts[column] for column in columns]
-        else:
-            shares = [values.get(column, 0.0) / counts[column] for column in columns]
-        return ReadWords(names, spans, word, columns, shares, is_checked)
+            values = (values > 0).astype(np.float64)
+        shares, counts = (values / counts)[place_index], counts[place_index]
+        first_places = np.searchsorted(places, np.arange(len(words)) * rows.shape[1])
+        column_index = place_index - first_places[text]
+        borders = np.searchsorted(text, np.arange(len(words) + 1)).tolist()
+        for start, end in pairwise(borders):
+            part = slice(start, end)
+            yield Entries(word[part], column[part], column_index[part], shares[part], counts[part])
 
     @cached_property
     def reader(self) -> WordReader:
@@ -240,31 +260,37 @@ class _ParsedPipeline:
             indices = index if indices is None else np.where(indices >= 0, index[indices], -1)
         return indices
 
-    def _columns(self, tokens: list[str]) -> list[int]:
+    def _columns(self, tokens: list[str]) -> Int[np.ndarray, " tokens"]:
         """Return the column of each token, or -1 if it has none."""
         if not tokens:
-            return []
+            return np.empty(0, dtype=np.int64)
         if hasattr(self.vectorizer, "vocabulary_"):
-            vocabulary = self.vectorizer.vocabulary_
-            columns = [int(vocabulary.get(token, -1)) for token in tokens]
+            look_up = self.vectorizer.vocabulary_.get
+            columns = np.fromiter(map(look_up, tokens, repeat(-1)), np.int64, len(tokens))
         else:  # each token is a row of its own, which shows its column
             rows = [[token] for token in tokens]
             # The vectorizer's own `transform` would split every token again.
             hashed = self.vectorizer._get_hasher().transform(rows).tocoo()
-            column_array = np.full(len(tokens), -1)
-            column_array[hashed.row] = hashed.col
-            columns = column_array.tolist()
+            columns = np.full(len(tokens), -1, dtype=np.int64)
+            columns[hashed.row] = hashed.col
         selected = self._selected_columns
-        if selected is None:
-            return columns
-        return [int(selected[column]) if column >= 0 else -1 for column in columns]
+        return columns if selected is None else np.where(columns >= 0, selected[columns], -1)
 
 
-def _column_values(rows: Any) -> list[dict[int, float]]:
-    """Return the values of each row of a sparse matrix by their columns."""
-    rows = rows.tocsr()
-    pairs = list(zip(rows.indices.tolist(), rows.data.astype(float).tolist(), strict=True))
-    return [dict(pairs[start:end]) for start, end in pairwise(rows.indptr.tolist())]
+def _place_values(rows: Any, places: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Return the values of a sparse matrix at some places, or 0 where it stores none.
+
+    Place ``i`` is the column ``i % columns`` of the row ``i // columns``.
+    """
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    stored = row * rows.shape[1] + rows.indices
+    order = np.argsort(stored, kind="stable")  # the columns of a row may have any order
+    position = np.searchsorted(stored, places, sorter=order)
+    values = np.zeros(len(places))
+    is_inside = position < len(stored)
+    position = order[position[is_inside]]
+    values[is_inside] = np.where(stored[position] == places[is_inside], rows.data[position], 0.0)
+    return values
 
 
 def _flatten_steps(pipeline: Any) -> list[Any]:

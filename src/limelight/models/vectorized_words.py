@@ -8,7 +8,8 @@ must be read as before.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from itertools import compress, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,15 @@ from limelight.text import Span
 from limelight.theory.enumeration import enumerate_masks
 from limelight.threads import cached_property
 
-# For each word its span, its name, and the tokens that the vectorizer reads in it.
-Words = list[tuple[Span, str, list[str]]]
+
+class Words(NamedTuple):
+    """The words of a text, the tokens that the vectorizer reads, and the word of each token."""
+
+    names: Sequence[str]
+    spans: Sequence[Span]
+    tokens: Sequence[str]
+    word: Sequence[int]
+
 
 # One character of a token: a shorthand, or a bracket without other escapes.
 _CHARACTER = r"(?:\\[wdS]|\[\^?(?:[A-Za-z0-9_'-]|\\[wds])+\])"
@@ -85,11 +93,16 @@ class WordReader:
         if self.is_known and self._is_prepared_by_character(text):
             # A text of single letters and marks may have no token. Its words have no effect then.
             words = self._pattern_matches(text)
-            return words or [(span, text[slice(*span)], []) for span in word_spans(text)], False
+            if not words.names:
+                spans = word_spans(text)
+                words = Words([text[start:end] for start, end in spans], spans, (), ())
+            return words, False
         try:
             tokens = list(self._analyze(text))
             for words in self._candidate_splits(text):
-                if words and _list_tokens(words) == tokens and self._survives_removals(text, words):
+                if not words.names or list(words.tokens) != tokens:
+                    continue
+                if self._survives_removals(text, words):
                     return words, True
         except Exception:  # the user's code may not accept a shorter text, such as an empty one
             return None
@@ -111,32 +124,39 @@ class WordReader:
         # Words and marks, or runs between spaces: most tokenizers begin with one of these splits.
         # Each word is read alone. Different spellings of one token are one word.
         for spans in (word_spans(text), [match.span() for match in re.finditer(r"\S+", text)]):
-            tokens = [list(self._analyze(text[start:end])) for start, end in spans]
-            yield [
-                ((start, end), " ".join(parts) or text[start:end], parts)
-                for (start, end), parts in zip(spans, tokens, strict=True)
-            ]
+            token_lists = [list(self._analyze(text[start:end])) for start, end in spans]
+            yield Words(
+                [
+                    " ".join(tokens) or text[start:end]
+                    for (start, end), tokens in zip(spans, token_lists, strict=True)
+                ],
+                spans,
+                [token for tokens in token_lists for token in tokens],
+                [i for i, tokens in enumerate(token_lists) for _ in tokens],
+            )
 
     def _pattern_matches(self, text: str) -> Words:
         """Return the matches of the token pattern in the prepared text.
 
         The text must keep its length when it is prepared.
         """
-        group, stop_words = self._pattern.groups, self._stop_words
-        return [
-            (match.span(group), token, [] if token in stop_words else [token])
-            for match in self._pattern.finditer(self._prepare(text))
-            if (token := match[group])
-        ]
+        matches, group = list(self._pattern.finditer(self._prepare(text))), self._pattern.groups
+        # These loops run in C, which takes half the time.
+        names = list(map(re.Match.group, matches, repeat(group)))
+        spans = list(map(re.Match.span, matches, repeat(group)))
+        if not all(names):  # a match may be empty
+            names, spans = list(compress(names, names)), list(compress(spans, names))
+        stop_words = self._stop_words
+        if stop_words.isdisjoint(names):
+            return Words(names, spans, names, range(len(names)))
+        word = [i for i, name in enumerate(names) if name not in stop_words]
+        return Words(names, spans, [names[i] for i in word], word)
 
     def _survives_removals(self, text: str, words: Words) -> bool:
         """Tell whether words are read as before under all removals that are tried."""
-        names = [name for _, name, _ in words]
-        for keep in removal_masks(names, text):
-            expected = _list_tokens(
-                [word for word, stays in zip(words, keep, strict=True) if stays]
-            )
-            spans = [span for (span, _, _), stays in zip(words, keep, strict=True) if not stays]
+        for keep in removal_masks(words.names, text):
+            expected = [token for token, i in zip(words.tokens, words.word, strict=True) if keep[i]]
+            spans = list(compress(words.spans, ~keep))
             # With a gap and without: a tokenizer may join the strings on both sides.
             for shortened in (blank_spans(text, spans), _close_up(text, spans)):
                 if list(self._analyze(shortened)) != expected:
@@ -204,11 +224,6 @@ def removal_masks(names: Sequence[str], text: str) -> Masks:
         single_removal[rng.integers(n)] = False
         masks.append(single_removal)
     return np.array([*masks, np.zeros(n, bool)])
-
-
-def _list_tokens(words: Words) -> list[str]:
-    """List the tokens of all words, in order."""
-    return [token for _, _, tokens in words for token in tokens]
 
 
 def _close_up(text: str, spans: Sequence[Span]) -> str:

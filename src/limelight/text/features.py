@@ -260,7 +260,7 @@ def build_features(
             for i in query.token_indices(model_input.tokens.spans, model_input.text):
                 groups[i] = None
     index_of_group = {
-        group: j for j, group in enumerate(dict.fromkeys(g for g in groups if g is not None))
+        group: j for j, group in enumerate(g for g in dict.fromkeys(groups) if g is not None)
     }
     d = len(index_of_group)
     feature_index = [index_of_group.get(group, -1) for group in groups]
@@ -490,15 +490,14 @@ def _validate_groups(groups: Any, count: int) -> list[Hashable]:
 
 def _collect_tokens(model_input: ModelInput, feature_index: list[int], d: int) -> _NamesAndSpans:
     """Name each of ``d`` features by its token, and collect the spans of its occurrences."""
-    strings = [""] * d
+    # Features are in the order of their first tokens, and so are the keys of the dictionary.
+    strings = dict(zip(feature_index, model_input.tokens.strings, strict=True))
+    strings.pop(-1, None)
     spans: list[list[Span]] = [[] for _ in range(d)]
-    for j, string, span in zip(
-        feature_index, model_input.tokens.strings, model_input.tokens.spans, strict=True
-    ):
+    for j, span in zip(feature_index, model_input.tokens.spans, strict=True):
         if j >= 0:
-            strings[j] = string
             spans[j].append(span)
-    return tuple(strings), tuple(map(tuple, spans))
+    return tuple(strings.values()), tuple(map(tuple, spans))
 
 
 def _collect_runs(
