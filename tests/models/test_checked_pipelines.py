@@ -291,17 +291,17 @@ TOGETHER = [
 ]
 
 
-@pytest.mark.parametrize(
-    "vectorizer",
-    [
-        TfidfVectorizer(),
-        TfidfVectorizer(sublinear_tf=True, norm="l1", dtype=np.float32),
-        TfidfVectorizer(stop_words=["good"], strip_accents="unicode"),
-        HashingVectorizer(n_features=16),
-        TfidfVectorizer(token_pattern=r"new\s+york|\w\w+"),
-        TfidfVectorizer(tokenizer=split_at_spaces, token_pattern=None),
-    ],
-)
+VECTORIZERS = [
+    TfidfVectorizer(),
+    TfidfVectorizer(sublinear_tf=True, norm="l1", dtype=np.float32),
+    TfidfVectorizer(stop_words=["good"], strip_accents="unicode"),
+    HashingVectorizer(n_features=16),
+    TfidfVectorizer(token_pattern=r"new\s+york|\w\w+"),
+    TfidfVectorizer(tokenizer=split_at_spaces, token_pattern=None),
+]
+
+
+@pytest.mark.parametrize("vectorizer", VECTORIZERS)
 def test_texts_that_are_read_together_are_read_as_alone(vectorizer):
     model = limelight.wrap(fit_pipeline(vectorizer))
     for text, reading in zip(TOGETHER, model.read_batch(TOGETHER), strict=True):
@@ -314,11 +314,31 @@ def test_texts_that_are_read_together_are_read_as_alone(vectorizer):
             assert getattr(reading, name) == getattr(alone, name)
         assert (reading.fallback is None) == (alone.fallback is None)
         assert (reading.encoding is None) == (alone.encoding is None)
-        for name in ("word", "column_index", "column", "value", "weight"):
-            if alone.encoding is not None:
-                np.testing.assert_array_equal(
-                    getattr(reading.encoding, name), getattr(alone.encoding, name)
-                )
+        if alone.encoding is not None:
+            for ours, expected in zip(
+                reading.encoding.entries, alone.encoding.entries, strict=True
+            ):
+                np.testing.assert_array_equal(ours, expected)
+
+
+@pytest.mark.parametrize("vectorizer", VECTORIZERS)
+def test_the_entries_of_a_text_add_up_to_its_row(vectorizer):
+    pipeline = fit_pipeline(vectorizer)
+    exact = 0
+    for text, reading in zip(TOGETHER, limelight.wrap(pipeline).read_batch(TOGETHER), strict=True):
+        if reading.encoding is None:
+            continue
+        exact += 1
+        entries, row = reading.encoding.entries, pipeline[0].transform([text]).toarray()[0]
+        sums = np.bincount(entries.column, entries.value, minlength=len(row))
+        np.testing.assert_allclose(sums, row, rtol=1e-6)
+        counts = np.bincount(entries.column, minlength=len(row))
+        np.testing.assert_array_equal(entries.column_count, counts[entries.column])
+        columns, column_index = np.unique(entries.column, return_inverse=True)
+        np.testing.assert_array_equal(entries.column_index, column_index)
+        assert set(columns) >= set(np.flatnonzero(row))
+        assert all(0 <= word < len(reading.tokens.strings) for word in entries.word)
+    assert exact
 
 
 def count_transformed(monkeypatch, model):

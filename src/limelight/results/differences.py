@@ -156,7 +156,9 @@ def _error_of_mean(draws: Float[np.ndarray, " n"]) -> float:
 
 def check_top_sizes(sizes: TopSizes, d: int) -> None:
     """Raise an InputError unless sizes of top sets increase and are below ``d``."""
-    if any(not 0 < k < d for k in sizes) or list(sizes) != sorted(set(sizes)):
+    # Of increasing numbers, the first and the last are the extremes.
+    is_increasing = list(sizes) == sorted(set(sizes))
+    if not is_increasing or (sizes and not 0 < sizes[0] <= sizes[-1] < d):
         raise InputError(
             f"certain_tops must be increasing numbers from 1 to {d - 1}, not {list(sizes)[:8]}."
         )

@@ -594,7 +594,7 @@ def _stored_diagnostics(e: Explanation) -> Mapping[str, Any]:
 
 def _top_ranges(sizes: Sequence[int]) -> str:
     """Return sizes of certain top sets as ranges in JSON."""
-    return json.dumps(encode_ranges(sizes), separators=(",", ":"))
+    return _COMPACT_JSON.encode(encode_ranges(sizes))
 
 
 def _span_columns(explained: Sequence[Explanation | None]) -> dict[str, pa.Array]:
@@ -665,6 +665,7 @@ def _anchor_from_row(row: dict[str, Any]) -> Anchor:
 
 # Sorted: the same settings are the same bytes, however they were made.
 _JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+_COMPACT_JSON = json.JSONEncoder(separators=(",", ":"))
 
 
 def _encode_json(values: Mapping[str, Any]) -> str:
