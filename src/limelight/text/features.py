@@ -216,12 +216,10 @@ def build_features(
     """
     spec = default_features(model_input) if isinstance(spec, str) and spec == "auto" else spec
     kind, parts, strings = feature_kind(spec), model_input.parts, model_input.tokens.strings
-    sides = [0] * len(strings)
-    if parts:
-        sides = [side_index(start, parts) for start, _ in model_input.tokens.spans]
+    sides = [side_index(start, parts) for start, _ in model_input.tokens.spans] if parts else []
     merged: Any = None  # the spans of features that a splitter or a list of spans defines
     warnings: tuple[str, ...] = ()
-    groups: list[Any] = list(range(len(strings)))  # None for a token without a feature
+    groups: Sequence[Any] = range(len(strings))  # None for a token without a feature
     if model_input.image is not None:
         groups = _group_patches(model_input, model_input.image, spec)
     elif isinstance(spec, str) and spec in ("documents", "messages"):
@@ -237,7 +235,7 @@ def build_features(
     elif not isinstance(spec, str):
         groups = _validate_groups(spec, len(strings))
     elif spec == "words":
-        groups = list(zip(sides, strings, strict=True) if parts else strings)
+        groups = list(zip(sides, strings, strict=True)) if parts else strings
     if model_input.source is not None and kind in ("words", "positions"):
         groups = [group if model_input.is_word(i) else None for i, group in enumerate(groups)]
     if side is not None:
@@ -255,15 +253,17 @@ def build_features(
             None if string in protect or i in protect else group
             for i, (string, group) in enumerate(zip(strings, groups, strict=True))
         ]
-    if protect_query:
+    if protect_query and model_input.queries:
+        groups = list(groups)
         for query in model_input.queries:
             for i in query.token_indices(model_input.tokens.spans, model_input.text):
                 groups[i] = None
-    index_of_group = {
-        group: j for j, group in enumerate(dict.fromkeys(g for g in groups if g is not None))
-    }
-    d = len(index_of_group)
-    feature_index = [index_of_group.get(group, -1) for group in groups]
+    scored_groups = dict.fromkeys(groups)
+    scored_groups.pop(None, None)
+    d = len(scored_groups)
+    index_of_group = {**dict(zip(scored_groups, range(d), strict=True)), None: -1}
+    # `map` and `fromiter` take half the time of comprehensions and of `np.array`.
+    feature_index = np.fromiter(map(index_of_group.__getitem__, groups), int, len(groups))
     if not d:
         advice = " Use protect_span=False (--no-protect-span) to score the words of the span."
         advice *= any(isinstance(query, SpanQuery) for query in model_input.queries)
@@ -272,20 +272,18 @@ def build_features(
             f"nothing to explain.{advice}"
         )
     if model_input.image is not None:
-        names = tuple(map(str, index_of_group))
-        return Features(kind, names, ((),) * d, np.array(feature_index))
+        names = tuple(map(str, scored_groups))
+        return Features(kind, names, ((),) * d, feature_index)
     if kind in ("documents", "messages"):
-        scored_parts = [parts[group] for group in index_of_group]
+        scored_parts = [parts[group] for group in scored_groups]
         names = tuple(part.id for part in scored_parts)
         spans_of_parts = tuple((part.content,) for part in scored_parts)
-        return Features(kind, names, spans_of_parts, np.array(feature_index))
+        return Features(kind, names, spans_of_parts, feature_index)
     if kind in ("words", "positions"):
-        return Features(
-            kind, *_collect_tokens(model_input, feature_index, d), np.array(feature_index)
-        )
-    limits = None if merged is None else [merged[group] for group in index_of_group]
+        return Features(kind, *_collect_tokens(model_input, feature_index, d), feature_index)
+    limits = None if merged is None else [merged[group] for group in scored_groups]
     names_and_spans = _collect_runs(model_input, feature_index, d, limits)
-    return Features(kind, *names_and_spans, np.array(feature_index), warnings)
+    return Features(kind, *names_and_spans, feature_index, warnings)
 
 
 def default_features(model_input: ModelInput) -> str:
@@ -488,12 +486,14 @@ def _validate_groups(groups: Any, count: int) -> list[Hashable]:
     return [None if int(group) < 0 else int(group) for group in groups]
 
 
-def _collect_tokens(model_input: ModelInput, feature_index: list[int], d: int) -> _NamesAndSpans:
+def _collect_tokens(
+    model_input: ModelInput, feature_index: Int[np.ndarray, " T"], d: int
+) -> _NamesAndSpans:
     """Name each of ``d`` features by its token, and collect the spans of its occurrences."""
     strings = [""] * d
     spans: list[list[Span]] = [[] for _ in range(d)]
     for j, string, span in zip(
-        feature_index, model_input.tokens.strings, model_input.tokens.spans, strict=True
+        feature_index.tolist(), model_input.tokens.strings, model_input.tokens.spans, strict=True
     ):
         if j >= 0:
             strings[j] = string
@@ -503,7 +503,7 @@ def _collect_tokens(model_input: ModelInput, feature_index: list[int], d: int) -
 
 def _collect_runs(
     model_input: ModelInput,
-    feature_index: list[int],
+    feature_index: Int[np.ndarray, " T"],
     d: int,
     limits: Sequence[Span] | None,
 ) -> _NamesAndSpans:
@@ -516,7 +516,7 @@ def _collect_runs(
     previous, spans = (-1, 0), model_input.tokens.spans
     next_starts = [*(start for start, _ in spans[1:]), model_input.cutoff or len(model_input.text)]
     previous_end = 0  # of the token before
-    for j, (start, end), next_start in zip(feature_index, spans, next_starts, strict=True):
+    for j, (start, end), next_start in zip(feature_index.tolist(), spans, next_starts, strict=True):
         side, token_end = side_index(start, model_input.parts), end
         if j >= 0:
             if limits is not None:  # characters outside all tokens belong to the span around them
