@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 # Reason why a bound holds: a proof, or trials that removed words of the text.
 BoundKind = Literal["proven", "checked"]
+_BOUND_KINDS = get_args(BoundKind)
 
 
 def target_name(target: str, against: str | None) -> str:
@@ -147,14 +148,16 @@ def check_explanation(e: Any) -> None:
         )
     if e.bound is not None and not e.bound >= 0:  # NaN is not either
         raise InputError(f"bound must be at least 0, not {e.bound}.")
-    if e.bound_kind not in get_args(BoundKind):
-        raise InputError(unknown_name_message("bound_kind", e.bound_kind, get_args(BoundKind)))
+    if e.bound_kind not in _BOUND_KINDS:
+        raise InputError(unknown_name_message("bound_kind", e.bound_kind, _BOUND_KINDS))
     # The very object of the default, by which msgspec knows what it can leave out of JSON.
     object.__setattr__(e, "bound_kind", sys.intern(e.bound_kind))
     if e.stderr is not None and (e.stderr < 0).any():
         raise InputError(f"stderr must be at least 0, not {e.stderr.min()}.")
-    outputs = {f"prediction of {name!r}": value for name, value in e.prediction.items()}
-    for name, value in (outputs | {"base_value": e.base_value, "intercept": e.intercept}).items():
+    for class_name, output in e.prediction.items():
+        if output is not None and not math.isfinite(output):
+            raise InputError(f"prediction of {class_name!r} must be finite, not {output}.")
+    for name, value in (("base_value", e.base_value), ("intercept", e.intercept)):
         if value is not None and not math.isfinite(value):
             raise InputError(f"{name} must be finite, not {value}.")
     if e.certain_tops is not None:
