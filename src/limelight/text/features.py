@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast, final
 
@@ -22,6 +22,14 @@ from limelight.text.images import (
 )
 from limelight.text.inputs import SIDES, ModelInput, side_index
 from limelight.text.queries import SpanQuery
+from limelight.text.spans import (
+    DeferredSpans,
+    FeatureSpans,
+    SpansField,
+    accept_deferred_spans,
+    group_spans,
+    stored_spans,
+)
 from limelight.text.splitters import (
     SPLITTERS,
     Splitter,
@@ -36,10 +44,11 @@ IMAGE_FEATURES = ("patches", "7 × 7 patches", "segments")  # or any other grid
 ALL_FEATURES = (*FEATURES, "tokens", *PART_FEATURES, *IMAGE_FEATURES)  # of some model
 # The argument `features=` of the user: a name, a group per token, spans, or a splitter.
 FeatureSpec = str | Sequence[int] | Sequence[Span] | np.ndarray | Splitter
-_NamesAndSpans = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
+_NamesAndSpans = tuple[tuple[str, ...], FeatureSpans]
 
 
 @final
+@accept_deferred_spans
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
     """The features of one input.
@@ -61,7 +70,7 @@ class Features:
 
     kind: str
     strings: tuple[str, ...]
-    spans: tuple[tuple[Span, ...], ...]
+    spans: SpansField
     feature_index: Int[np.ndarray, " T"]
     warnings: tuple[str, ...] = ()
 
@@ -86,9 +95,12 @@ class Features:
         return "Give a longer text."
 
     def result_fields(self, model_input: ModelInput) -> dict[str, Any]:
-        """Return the fields of an `Explanation` that describe these features."""
+        """Return the fields of an `Explanation` that describe these features.
+
+        The spans may be deferred. Read them from the features.
+        """
         image = model_input.image
-        fields = {"features": self.strings, "spans": self.spans}
+        fields = {"features": self.strings, "spans": stored_spans(self)}
         if image is None:
             return fields
         return {**fields, "image": image.stored_image(self.feature_index, len(self))}
@@ -261,7 +273,8 @@ def build_features(
     scored_groups = dict.fromkeys(groups)
     scored_groups.pop(None, None)
     d = len(scored_groups)
-    index_of_group = {**dict(zip(scored_groups, range(d), strict=True)), None: -1}
+    index_of_group: dict[Any, int] = dict(zip(scored_groups, range(d), strict=True))
+    index_of_group[None] = -1
     # `map` and `fromiter` take half the time of comprehensions and of `np.array`.
     feature_index = np.fromiter(map(index_of_group.__getitem__, groups), int, len(groups))
     if not d:
@@ -280,7 +293,12 @@ def build_features(
         spans_of_parts = tuple((part.content,) for part in scored_parts)
         return Features(kind, names, spans_of_parts, feature_index)
     if kind in ("words", "positions"):
-        return Features(kind, *_collect_tokens(model_input, feature_index, d), feature_index)
+        names = _token_names(scored_groups, strings, kind=kind, has_parts=bool(parts))
+        if isinstance(text := model_input.tokens.span_source, str):
+            deferred: Any = DeferredSpans(strings, text, feature_index, d)
+            return Features(kind, names, deferred, feature_index)
+        spans_of_features = group_spans(model_input.tokens.spans, feature_index, d)
+        return Features(kind, names, spans_of_features, feature_index)
     limits = None if merged is None else [merged[group] for group in scored_groups]
     names_and_spans = _collect_runs(model_input, feature_index, d, limits)
     return Features(kind, *names_and_spans, feature_index, warnings)
@@ -486,19 +504,25 @@ def _validate_groups(groups: Any, count: int) -> list[Hashable]:
     return [None if int(group) < 0 else int(group) for group in groups]
 
 
-def _collect_tokens(
-    model_input: ModelInput, feature_index: Int[np.ndarray, " T"], d: int
-) -> _NamesAndSpans:
-    """Name each of ``d`` features by its token, and collect the spans of its occurrences."""
-    strings = [""] * d
-    spans: list[list[Span]] = [[] for _ in range(d)]
-    for j, string, span in zip(
-        feature_index.tolist(), model_input.tokens.strings, model_input.tokens.spans, strict=True
-    ):
-        if j >= 0:
-            strings[j] = string
-            spans[j].append(span)
-    return tuple(strings), tuple(map(tuple, spans))
+def _token_names(
+    groups: Iterable[Any], strings: tuple[str, ...], *, kind: str, has_parts: bool
+) -> tuple[str, ...]:
+    """Return the name of each feature of the kind "words" or "positions": its token.
+
+    Parameters
+    ----------
+    groups
+        The group of tokens that is the feature, for each feature.
+    strings
+        The tokens.
+    kind
+        "words" or "positions".
+    has_parts
+        Whether groups of words are pairs of the number of a text and a token.
+    """
+    if kind == "positions":
+        return tuple(strings[i] for i in groups)
+    return tuple(string for _, string in groups) if has_parts else tuple(groups)
 
 
 def _collect_runs(
