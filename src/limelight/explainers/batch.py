@@ -301,7 +301,10 @@ class Batch:
         return warnings
 
     def base_fields(self, i: int) -> dict[str, Any]:
-        """Return the fields of the explanation of input ``i`` that are the same for all methods."""
+        """Return the fields of the explanation of input ``i`` that are the same for all methods.
+
+        The spans may be deferred. Read them from the features.
+        """
         if i not in self._base_fields:
             model_input, features, targets = self.inputs[i], self.features[i], self.targets
             against = targets.against

@@ -17,13 +17,15 @@ from limelight.results.table import Table, plain_table
 from limelight.results.values import EqualByFields, plain_value, require_whole_characters
 from limelight.sampling.removal_search import RemovalStability
 from limelight.shapes import Float
-from limelight.text import Image, Part, Query, Span, truncate_line
+from limelight.text import Image, Part, Query, truncate_line
+from limelight.text.spans import SpansField, accept_deferred_spans
 
 # The reason for a lower bound: a proof, a proof that rests on checks of the tokens of the text, or
 # the evaluation of all smaller sets.
 LowerBoundKind = Literal["proven", "checked", "evaluated"]
 
 
+@accept_deferred_spans
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counterfactual(TextFeatures, EqualByFields, HtmlMixin, TableMixin, JsonMixin):
     """The smallest set of features that was found whose removal changes the prediction.
@@ -62,7 +64,7 @@ class Counterfactual(TextFeatures, EqualByFields, HtmlMixin, TableMixin, JsonMix
 
     text: str
     features: tuple[str, ...]
-    spans: tuple[tuple[Span, ...], ...]
+    spans: SpansField
     removed: tuple[int, ...]
     lower_bound: int
     bound_kind: LowerBoundKind = "proven"

@@ -4,8 +4,6 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import chain
 from types import EllipsisType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -53,12 +51,20 @@ from limelight.text import (
     part_names,
     truncate_line,
 )
+from limelight.text.spans import (
+    DeferredSpans,
+    SpansField,
+    accept_deferred_spans,
+    check_spans,
+    stored_spans,
+)
 
 if TYPE_CHECKING:
     from limelight.results.citations import Citations
 
 # Reason why a bound holds: a proof, or trials that removed words of the text.
 BoundKind = Literal["proven", "checked"]
+_BOUND_KINDS = get_args(BoundKind)
 
 
 def target_name(target: str, against: str | None) -> str:
@@ -147,14 +153,16 @@ def check_explanation(e: Any) -> None:
         )
     if e.bound is not None and not e.bound >= 0:  # NaN is not either
         raise InputError(f"bound must be at least 0, not {e.bound}.")
-    if e.bound_kind not in get_args(BoundKind):
-        raise InputError(unknown_name_message("bound_kind", e.bound_kind, get_args(BoundKind)))
+    if e.bound_kind not in _BOUND_KINDS:
+        raise InputError(unknown_name_message("bound_kind", e.bound_kind, _BOUND_KINDS))
     # The very object of the default, by which msgspec knows what it can leave out of JSON.
     object.__setattr__(e, "bound_kind", sys.intern(e.bound_kind))
     if e.stderr is not None and (e.stderr < 0).any():
         raise InputError(f"stderr must be at least 0, not {e.stderr.min()}.")
-    outputs = {f"prediction of {name!r}": value for name, value in e.prediction.items()}
-    for name, value in (outputs | {"base_value": e.base_value, "intercept": e.intercept}).items():
+    for class_name, output in e.prediction.items():
+        if output is not None and not math.isfinite(output):
+            raise InputError(f"prediction of {class_name!r} must be finite, not {output}.")
+    for name, value in (("base_value", e.base_value), ("intercept", e.intercept)):
         if value is not None and not math.isfinite(value):
             raise InputError(f"{name} must be finite, not {value}.")
     if e.certain_tops is not None:
@@ -221,7 +229,8 @@ class TextFeatures:
 def check_text_features(result: Any) -> None:
     """Raise an InputError if spans, parts, query or image of a result do not fit its text."""
     end = len(result.text)
-    _check_spans(result.spans, end)
+    if not isinstance(spans := stored_spans(result), DeferredSpans):  # they check themselves
+        check_spans(spans, end)
     if not isinstance(kind := result.settings.get("features", "words"), str):
         raise InputError(
             f"the setting 'features' must be a text that names the units, not {kind!r}."
@@ -234,17 +243,6 @@ def check_text_features(result: Any) -> None:
         result.query.check(result.text)
     if result.image is not None:
         result.image.check(len(result.features))
-
-
-@lru_cache(maxsize=16)  # several methods explain the same words of the same text
-def _check_spans(spans: tuple[tuple[Span, ...], ...], end: int) -> None:
-    """Raise `InputError` unless every span lies inside the text."""
-    for start, stop in chain.from_iterable(spans):
-        if not 0 <= start <= stop <= end:
-            raise InputError(
-                f"spans must be (start, end) inside the text of {end} characters, not "
-                f"{(start, stop)}."
-            )
 
 
 def _check_parts(parts: tuple[Part, ...], text: str) -> None:
@@ -298,6 +296,7 @@ def check_indices(indices: Iterable[int], d: int, owner: str) -> None:
             raise InputError(f"{owner} must name features from 0 to {d - 1}, not {index}.")
 
 
+@accept_deferred_spans
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explanation(
     TextFeatures, EqualByFields, HtmlMixin, FigureMixin, TableMixin, JsonMixin, ShapMixin
@@ -348,7 +347,7 @@ class Explanation(
 
     text: str
     features: tuple[str, ...]
-    spans: tuple[tuple[Span, ...], ...]
+    spans: SpansField
     scores: Float[np.ndarray, " d"]
     stderr: Float[np.ndarray, " d"] | None = None
     bound: float | None = None
@@ -381,7 +380,7 @@ class Explanation(
 
     def __post_init__(self) -> None:
         d = len(self.features)
-        for name, length in (("spans", len(self.spans)), ("scores", len(self.scores))):
+        for name, length in (("spans", len(stored_spans(self))), ("scores", len(self.scores))):
             if length != d:
                 raise InputError(
                     f"features and {name} must have the same length, not {d} and {length}."

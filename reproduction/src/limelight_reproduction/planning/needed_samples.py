@@ -129,7 +129,7 @@ def plan(
             name: getattr(regression, name)
             for name in ("error", "bandwidth", "ridge", "row0", "sizes")
         },
-        sides=part_names(common["spans"], common["parts"]),
+        sides=part_names(batch.features[0].spans, common["parts"]),
         deviation=limit.stderr,
         scores=limit.scores,
         full_residual=full_value - limit.intercept - float(np.sum(limit.scores)),

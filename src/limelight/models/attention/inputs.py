@@ -7,9 +7,8 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Int
-from limelight.text import CLS, UNK, ModelInput, Vocabulary, token_strings
+from limelight.text import CLS, UNK, ModelInput, Tokens, Vocabulary, token_strings
 from limelight.text.characters import LONE_SURROGATE
-from limelight.text.tokens import locate_tokens
 
 
 class EncodedTokens(NamedTuple):
@@ -45,7 +44,7 @@ def encode_text(text: str, vocabulary: Vocabulary, *, T_max: int) -> ModelInput:
     strings = tuple(token_strings(text))
     if not strings:
         raise InputError("the text has no words. Give at least one word.")
-    inside, beyond = locate_tokens(strings[: T_max - 1], text), strings[T_max - 1 :]
+    inside, beyond = Tokens(strings[: T_max - 1], text), strings[T_max - 1 :]
     ids = vocabulary.encode(inside.strings)
     seen, unknown = len(ids), int(np.count_nonzero(ids == UNK))
     warnings = []
@@ -70,7 +69,7 @@ def encode_text(text: str, vocabulary: Vocabulary, *, T_max: int) -> ModelInput:
         warnings.append(
             f"{unknown} of {seen} tokens are not in the vocabulary. The model reads UNK instead."
         )
-    cutoff = inside.spans[-1][1] if beyond else None
+    cutoff = inside.end if beyond else None
     return ModelInput(
         text, inside, cutoff=cutoff, warnings=tuple(warnings), encoding=EncodedTokens(ids, beyond)
     )
