@@ -4,9 +4,11 @@ import contextlib
 import copy
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -119,6 +121,13 @@ def _recorded_activation(config: Any) -> str:
     return str(path or "").rpartition(".")[2]
 
 
+@lru_cache(maxsize=64)  # every explanation has the names of its classes
+def _number_equal_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of classes in which each name that occurs several times gets its number."""
+    counts = Counter(names)
+    return tuple(f"{name} #{i}" if counts[name] > 1 else name for i, name in enumerate(names))
+
+
 class _Capabilities(Mapping[Capability, str | None]):
     """The reasons for missing capabilities; those that need calls are found at the first use."""
 
@@ -186,12 +195,11 @@ class HuggingFace:
         regression. Classes with the same name get their numbers.
         """
         config = self.network.config
-        names = tuple(str(config.id2label[i]) for i in sorted(config.id2label))
+        name_of_class = config.id2label
+        names = tuple([str(name_of_class[i]) for i in sorted(name_of_class)])
         # A target is chosen by its name, so names must be unique.
         if len(names) > 1:
-            return tuple(
-                f"{name} #{i}" if names.count(name) > 1 else name for i, name in enumerate(names)
-            )
+            return _number_equal_names(names)
         if self.link == "none":
             return ("score",) if names[0] == _DEFAULT_LABEL else names
         return str(getattr(config, "other_label", f"not {names[0]}")), names[0]
