@@ -13,8 +13,8 @@ import os
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from itertools import pairwise
+from functools import cache, lru_cache, partial
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, final
 
@@ -64,6 +64,7 @@ MIN_ERROR = 1e-6  # part of the typical score: the rounding error of single prec
 _MAX_BYTES = 1 << 30  # of a file, which may come from a stranger
 _NETWORK_COUNT = 2  # the difference between the networks shows their error
 _MAX_DEVICE_BYTES = 1 << 28  # of the signals of texts that are scored together on a device
+_TEXTS_PER_PRODUCT = 256  # texts whose words a device averages together
 _BATCH_SIZE = 8  # texts that are scored together, so that their signals stay in the cache
 
 
@@ -104,46 +105,74 @@ def make_network_inputs(batch: Batch, signals: Collection[str]) -> NetworkInputs
         words += [layer for name, layer in zip(STATES, layers, strict=False) if name in signals]
         texts += [like] if "head" in signals else []
     if "places" in signals:
-        words.append(np.concatenate([_place_signals(batch, i) for i in range(len(batch.inputs))]))
+        words.append(_place_signals(batch))
     if "outputs" in signals:
         texts.append(batch.outputs)
     owner = np.repeat(np.arange(len(batch.features)), [len(f) for f in batch.features])
-    hashes = [_hash_word(string) for features in batch.features for string in features.strings]
+    strings = chain.from_iterable(features.strings for features in batch.features)
     return NetworkInputs(
         _concatenate_signals(words, len(owner), like),
         _concatenate_signals(texts, len(batch.features), like),
         owner,
-        np.array(hashes),
+        np.fromiter(map(_hash_word, strings), np.int64, len(owner)),
     )
 
 
 def _concatenate_signals(parts: list[Array], n: int, like: Array) -> Float[Array, "n s"]:
     """Concatenate signals with ``n`` rows each, on the device of ``like``; there may be none."""
     xp = array_namespace(like)
-    columns = [array_like(part, like) for part in [np.empty((n, 0)), *parts]]
+    # Signals of the host are rounded before they are copied. Others are on the device already.
+    columns = [
+        array_like(part.astype(np.float32), like) if isinstance(part, np.ndarray) else part
+        for part in [np.empty((n, 0)), *parts]
+    ]
     joined: Array = xp.concat([xp.astype(x, xp.float32, copy=False) for x in columns], axis=1)
     return joined
 
 
-def _place_signals(batch: Batch, i: int) -> Float[np.ndarray, "d p"]:
+def _place_signals(batch: Batch) -> Float[np.ndarray, "N p"]:
     """Return the length of a text, and the count, the places and the side of each feature.
 
     For each query, also return the distance of each feature from its span, and the length of the
     span. An answer is behind the text.
     """
+    sizes = np.array([len(features) for features in batch.features])
+    lengths = np.array([len(features.feature_index) for features in batch.features])
+    feature_starts, token_starts = (np.cumsum(n) - n for n in (sizes, lengths))
+    # The features and the tokens of all texts are numbered, since most texts are short.
+    index = np.concatenate([features.feature_index for features in batch.features])
+    scored = np.flatnonzero(index >= 0)
+    feature = (index + np.repeat(feature_starts, lengths))[scored]
+    position = (np.arange(len(index)) - np.repeat(token_starts, lengths))[scored]
+    count = np.bincount(feature, minlength=sizes.sum())
+    T = np.repeat([len(model_input.tokens) for model_input in batch.inputs], sizes)
+    first = T.copy()
+    np.minimum.at(first, feature, position)
+    side = np.zeros(len(T))
+    signals = [np.repeat(np.log(sizes), sizes), np.log(np.maximum(count, 1))]
+    signals += [first / T, np.log1p(first), side]
+    ends = (feature_starts + sizes).tolist()
+    text_slices = [slice(end - size, end) for end, size in zip(ends, sizes.tolist(), strict=True)]
+    for text_slice, model_input, features in zip(
+        text_slices, batch.inputs, batch.features, strict=True
+    ):
+        if model_input.parts:
+            side[text_slice] = [
+                side_index(spans[0][0] if spans else 0, model_input.parts)
+                for spans in features.spans
+            ]
+    if any(model_input.queries for model_input in batch.inputs):
+        parts = [_query_signals(batch, i) for i in range(len(batch.inputs))]
+        return np.concatenate([np.stack(signals, axis=1), np.concatenate(parts)], axis=1)
+    return np.stack(signals, axis=1)
+
+
+def _query_signals(batch: Batch, i: int) -> Float[np.ndarray, "d q"]:
+    """Return for each query of a text the distance of each feature, and the length of its span."""
     model_input, features = batch.inputs[i], batch.features[i]
     T, d, feature_index = len(model_input.tokens.strings), len(features), features.feature_index
     scored = np.flatnonzero(feature_index >= 0)
-    count = np.bincount(feature_index[scored], minlength=d)
-    first = np.full(d, T)
-    np.minimum.at(first, feature_index[scored], scored)
-    side = np.zeros(d)
-    if model_input.parts:
-        side[:] = [
-            side_index(spans[0][0] if spans else 0, model_input.parts) for spans in features.spans
-        ]
-    signals = [np.full(d, math.log(d)), np.log(np.maximum(count, 1))]
-    signals += [first / T, np.log1p(first), side]
+    signals = list[np.ndarray]()
     for query in model_input.queries:
         tokens = query.token_indices(model_input.tokens.spans, model_input.text) or [T]
         offsets, nearest = scored - np.clip(scored, tokens[0], tokens[-1]), np.full(d, T)
@@ -189,10 +218,19 @@ def error_design(
     They are 1 and the logarithms of the score, of the disagreement of the networks, and of the
     length of the text. ``members`` are the scores of both networks in units of typical scores.
     """
+    value_logs, disagreement_logs, size_logs = _error_logs(members, owner)
+    sizes = np.broadcast_to(size_logs, value_logs.shape)
+    return np.stack([np.ones_like(value_logs), value_logs, disagreement_logs, sizes], axis=-1)
+
+
+def _error_logs(
+    members: Float[np.ndarray, "members N C"], owner: Int[np.ndarray, " N"]
+) -> tuple[Float[np.ndarray, "N C"], Float[np.ndarray, "N C"], Float[np.ndarray, "N 1"]]:
+    """Return the logarithms of :func:`error_design`, each only once."""
     values, disagreement = members.mean(axis=0), np.abs(members[0] - members[1]) / 2
-    logs = [np.log(np.abs(x) + _FLOOR) for x in (values, disagreement)]
-    sizes = np.broadcast_to(np.log(np.bincount(owner)[owner])[:, None], values.shape)
-    return np.stack([np.ones_like(values), *logs, sizes], axis=-1)
+    value_logs, disagreement_logs = (np.log(np.abs(x) + _FLOOR) for x in (values, disagreement))
+    counts = np.bincount(owner)
+    return value_logs, disagreement_logs, np.log(np.maximum(counts, 1))[owner][:, None]
 
 
 @final
@@ -309,17 +347,35 @@ class LearnedMethod:
     def predict_scores(self, network_inputs: NetworkInputs) -> LearnedScores:
         """Return scores and standard errors for every output, from standardized inputs."""
         scale, members = self.arrays["scale"], self.member_scores(network_inputs)
-        design = error_design(members, network_inputs.owner)
-        variance = np.exp(design @ self.arrays["errors"])
+        logs = _error_logs(members, network_inputs.owner)
+        variance = self._error_variance("errors", logs)
         variance = variance + self.unseen_variance(network_inputs)[:, None]
-        stderr, draw_deviation = np.sqrt(variance + MIN_ERROR**2), self.draw_deviation(design)
+        stderr = np.sqrt(variance + MIN_ERROR**2)
+        draw_deviation = self._draw_deviation(logs)
         return LearnedScores(members.mean(axis=0) * scale, stderr * scale, draw_deviation * scale)
 
     def draw_deviation(self, design: Float[np.ndarray, "N C 4"]) -> Float[np.ndarray, "N C"]:
         """Return the standard deviation of one pair of orders, in units of typical scores."""
-        deviation = np.sqrt(np.exp(design @ self.arrays["draws"]) + MIN_ERROR**2)
-        # The last column is log d. Two words have one pair of orders, and no deviation.
-        return deviation * (design[..., 3] > 1)
+        return self._draw_deviation((design[..., 1], design[..., 2], design[..., 3]))
+
+    def _draw_deviation(
+        self, logs: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> Float[np.ndarray, "N C"]:
+        """Return the standard deviation of one pair of orders, from logarithms of the scores."""
+        deviation = np.sqrt(self._error_variance("draws", logs) + MIN_ERROR**2)
+        # The last of the logarithms is log d. Two words have one pair of orders, and no deviation.
+        return deviation * (logs[-1] > 1)
+
+    def _error_variance(
+        self, name: str, logs: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> Float[np.ndarray, "N C"]:
+        """Return the variance of a model of errors, in units of typical scores."""
+        constant, *slopes = self.arrays[name].tolist()
+        total = constant + slopes[0] * logs[0]
+        total += slopes[1] * logs[1]
+        total += slopes[2] * logs[2]
+        variance: np.ndarray = np.exp(total, out=total)
+        return variance
 
     def unseen_variance(self, network_inputs: NetworkInputs) -> Float[np.ndarray, " N"]:
         """Return the variance of words that were not in the training texts, and 0 for other words.
@@ -337,16 +393,11 @@ class LearnedMethod:
 
         A word becomes its index in the vocabulary, or the size of the vocabulary if it is unseen.
         """
-        arrays = self.arrays
-
-        def array(name: str) -> Array:
-            """Return an array on the device of the inputs."""
-            return array_like(arrays[name], network_inputs.words)
-
-        words = network_inputs.words - array("words.mean")
-        words /= array("words.scale")  # in place, because it is by far the largest array
-        texts = (network_inputs.texts - array("texts.mean")) / array("texts.scale")
-        vocabulary = arrays["vocabulary"]
+        place = partial(self._place_array, like=network_inputs.words)
+        words = network_inputs.words - place("words.mean")
+        words /= place("words.scale")  # in place, because it is by far the largest array
+        texts = (network_inputs.texts - place("texts.mean")) / place("texts.scale")
+        vocabulary = self.arrays["vocabulary"]
         index = np.searchsorted(vocabulary, network_inputs.word)
         is_seen = vocabulary[np.minimum(index, len(vocabulary) - 1)] == network_inputs.word
         word = np.where(is_seen, index, len(vocabulary))
@@ -360,16 +411,32 @@ class LearnedMethod:
         ]
         return np.concatenate([self.arrays[name] for name in names]).T
 
+    @cached_property
+    def _placed_arrays(self) -> dict[tuple[str, str], Array]:
+        """The arrays that were copied to devices, by name and device."""
+        return {}
+
+    def _place_array(self, name: str, like: Array) -> Array:
+        """Return an array on the device of ``like``; weights are transposed, and "inputs" joined.
+
+        An array is copied to a device only once, since many parts of texts need it.
+        """
+        on_host = isinstance(like, np.ndarray)
+        key = (name, "" if on_host else str(like.device))
+        if on_host or key not in self._placed_arrays:
+            host = self._input_weights if name == "inputs" else self.arrays[name].T
+            if on_host:
+                return host
+            self._placed_arrays[key] = array_like(host, like)
+        return self._placed_arrays[key]
+
     def member_scores(self, network_inputs: NetworkInputs) -> Float[np.ndarray, "members N C"]:
         """Return the scores of both networks from standardized inputs, in typical units."""
         words, texts = network_inputs.words, network_inputs.texts
         xp = array_namespace(words)
 
-        def transposed_array(name: str) -> Array:
-            """Return a transposed array on the device of the inputs."""
-            return array_like(self.arrays[name].T, words)
-
-        weights = array_like(self._input_weights, words)
+        place = partial(self._place_array, like=words)
+        weights = place("inputs")
         # The signals of a text are multiplied once for all its words.
         text_activations = texts @ weights[words.shape[1] :]
         owner = array_like(network_inputs.owner, words)
@@ -378,17 +445,13 @@ class LearnedMethod:
         for k in range(_NETWORK_COUNT):
             x = activations[:, k * size : (k + 1) * size]
             hidden = len(self.arrays[f"{k}.first.bias"])
-            h = xp.clip(x[:, :hidden] + transposed_array(f"{k}.first.bias"), 0.0, None)
+            h = xp.clip(x[:, :hidden] + place(f"{k}.first.bias"), 0.0, None)
             h = xp.clip(
-                h @ transposed_array(f"{k}.second.weight") + transposed_array(f"{k}.second.bias"),
+                h @ place(f"{k}.second.weight") + place(f"{k}.second.bias"),
                 0.0,
                 None,
             )
-            scores = (
-                x[:, hidden:]
-                + h @ transposed_array(f"{k}.last.weight")
-                + transposed_array(f"{k}.last.bias")
-            )
+            scores = x[:, hidden:] + h @ place(f"{k}.last.weight") + place(f"{k}.last.bias")
             members.append(host_array(scores))
             if (name := f"{k}.word.weight") in self.arrays:
                 members[-1] += self.arrays[name][network_inputs.word]
@@ -415,9 +478,8 @@ class LearnedMethod:
         """Return how many texts are scored together, more on a device than on a CPU."""
         if not self._needs_states or isinstance(batch.hidden_states.head_input, np.ndarray):
             return _BATCH_SIZE
-        words = max(len(features) for features in batch.features)
-        signals = len(self.arrays["words.mean"])
-        return max(1, _MAX_DEVICE_BYTES // (4 * words * signals))
+        size = 4 * len(self.arrays["words.mean"]) * sum(map(len, batch.features))
+        return math.ceil(len(batch.features) / math.ceil(size / _MAX_DEVICE_BYTES))
 
     def _score_part(self, batch: Batch) -> list[LearnedScores]:
         """Score every text of a small batch that was checked."""
@@ -434,15 +496,23 @@ class LearnedMethod:
             novelty = self.measure_novelty(network_inputs)
         if not (np.isfinite(scores.values).all() and np.isfinite(scores.stderr).all()):
             raise InputError("the scores of this learned method are not finite. Learn it again.")
-        ends = np.cumsum([len(features) for features in batch.features])[:-1]
-        weights = batch.target_gradient[:, self._output_columns(batch)]
-        parts = (np.split(x, ends) for x in (scores.values, scores.stderr, scores.draw_deviation))
+        ends = np.cumsum([0, *map(len, batch.features)]).tolist()
+        weights = batch.target_gradient[:, self._output_columns(batch)][network_inputs.owner]
         # The errors of two outputs may be correlated, so the standard errors are added.
+        values, stderr, deviation = (
+            np.einsum("nc,nc->n", x, w)
+            for x, w in (
+                (scores.values, weights),
+                (scores.stderr, np.abs(weights)),
+                (scores.draw_deviation, np.abs(weights)),
+            )
+        )
         return [
             LearnedScores(
-                values @ w, stderr @ np.abs(w), deviation @ np.abs(w), tuple(self._warnings(row))
+                *(values[start:end], stderr[start:end], deviation[start:end]),
+                warnings=tuple(self._warnings(*numbers)),
             )
-            for values, stderr, deviation, w, row in zip(*parts, weights, novelty, strict=True)
+            for (start, end), numbers in zip(pairwise(ends), novelty.tolist(), strict=True)
         ]
 
     def _explain_batch(self, settings: "LearnedSettings", batch: Batch) -> list[Attribution]:
@@ -545,10 +615,9 @@ class LearnedMethod:
         )
         return np.stack([np.log(word_count), unseen_share, distance], axis=1)
 
-    def _warnings(self, novelty: Float[np.ndarray, " 3"]) -> Iterator[str]:
+    def _warnings(self, log_count: float, unseen_share: float, distance: float) -> Iterator[str]:
         """Yield the warnings for a text with this novelty."""
         usual = self.record["usual"]
-        log_count, unseen_share, distance = novelty.tolist()
         low, high = usual["words"]
         noun = feature_noun(self.record["features"])
         reasons = []
@@ -581,15 +650,33 @@ class LearnedSettings:
 
 def summarize_texts(network_inputs: NetworkInputs) -> Float[np.ndarray, "n D"]:
     """Return one row for each text: its signals, and the mean signals of its words."""
-    ends = np.searchsorted(network_inputs.owner, np.arange(len(network_inputs.texts) + 1))
-    words = network_inputs.words
-    # Matrix products, because sums of rows take ten times as long.
-    means = [
-        array_like(np.full(end - start, 1 / (end - start), np.float32), words) @ words[start:end]
-        for start, end in pairwise(ends.tolist())  # every text has words
-    ]
-    host_arrays = host_array(network_inputs.texts), host_array(array_namespace(words).stack(means))
+    means = _mean_signals(network_inputs)
+    host_arrays = host_array(network_inputs.texts), host_array(means)
     return np.concatenate(host_arrays, axis=1, dtype=np.float64)
+
+
+def _mean_signals(network_inputs: NetworkInputs) -> Float[Array, "n s"]:
+    """Return the mean signals of the words of each text."""
+    words, owner, n = network_inputs.words, network_inputs.owner, len(network_inputs.texts)
+    ends = np.searchsorted(owner, np.arange(n + 1))  # every text has words
+    # Matrix products, because sums of rows take ten times as long.
+    if isinstance(words, np.ndarray):
+        return np.stack(
+            [
+                np.full(end - start, 1 / (end - start), np.float32) @ words[start:end]
+                for start, end in pairwise(ends.tolist())
+            ]
+        )
+    # A device gets one product for many texts, since a launch takes longer than its work.
+    xp, products = array_namespace(words), list[Array]()
+    share = (1 / np.diff(ends))[owner].astype(np.float32)
+    for start in range(0, n, _TEXTS_PER_PRODUCT):
+        texts = np.arange(start, min(start + _TEXTS_PER_PRODUCT, n))
+        part = slice(ends[texts[0]], ends[texts[-1] + 1])
+        is_word_of_text = array_like(texts[:, None], words) == array_like(owner[part], words)
+        weights = xp.astype(is_word_of_text, xp.float32) * array_like(share[part], words)
+        products.append(weights @ words[part])
+    return xp.concat(products)
 
 
 def _check_scores(

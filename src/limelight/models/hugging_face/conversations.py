@@ -114,7 +114,8 @@ def _number_parts(
     The number of each subword's token, -1 outside the parts, and the spans of the tokens.
     """
     one_text = np.zeros_like(word)
-    token, spans = number_tokens(word, one_text, offsets, text, per_subword=per_subword)
+    token, ends = number_tokens(word, one_text, offsets, text, per_subword=per_subword)
+    spans = [tuple(span) for span in ends.tolist()]
     # White space and marks have no number yet. Each becomes a token.
     unnumbered = np.flatnonzero((token < 0) & (part >= 0))
     token = token.copy()

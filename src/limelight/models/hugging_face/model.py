@@ -4,9 +4,11 @@ import contextlib
 import copy
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -32,7 +34,6 @@ from limelight.models.hugging_face.subwords import (
     MaskedText,
     Subwords,
     baseline_ids,
-    encode_texts,
     find_window,
     has_token_types,
     input_rows,
@@ -40,9 +41,10 @@ from limelight.models.hugging_face.subwords import (
     is_divided,
     make_model_input,
     max_input_length,
-    read_subwords,
+    read_texts,
     read_windows,
     select_window,
+    split_texts,
     subword_features,
 )
 from limelight.models.hugging_face.tags import SpanForSequenceClassification
@@ -104,7 +106,7 @@ _ONE_OUTPUT_WARNING = (
     "the logit of a label, set problem_type='multi_label_classification' in its configuration."
 )
 _DEFAULT_LABEL = "LABEL_0"  # the name that transformers gives to an unnamed output
-_TEXTS_PER_BATCH = 256  # texts that are tokenized or differentiated together
+_TEXTS_PER_BATCH = 256  # texts that are differentiated together
 
 
 def _recorded_activation(config: Any) -> str:
@@ -117,6 +119,13 @@ def _recorded_activation(config: Any) -> str:
     # The key before version 4.0 of sentence-transformers.
     path = path or getattr(config, "sbert_ce_default_activation_function", None)
     return str(path or "").rpartition(".")[2]
+
+
+@lru_cache(maxsize=64)  # every explanation has the names of its classes
+def _number_equal_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of classes in which each name that occurs several times gets its number."""
+    counts = Counter(names)
+    return tuple(f"{name} #{i}" if counts[name] > 1 else name for i, name in enumerate(names))
 
 
 class _Capabilities(Mapping[Capability, str | None]):
@@ -186,12 +195,11 @@ class HuggingFace:
         regression. Classes with the same name get their numbers.
         """
         config = self.network.config
-        names = tuple(str(config.id2label[i]) for i in sorted(config.id2label))
+        name_of_class = config.id2label
+        names = tuple([str(name_of_class[i]) for i in sorted(name_of_class)])
         # A target is chosen by its name, so names must be unique.
         if len(names) > 1:
-            return tuple(
-                f"{name} #{i}" if names.count(name) > 1 else name for i, name in enumerate(names)
-            )
+            return _number_equal_names(names)
         if self.link == "none":
             return ("score",) if names[0] == _DEFAULT_LABEL else names
         return str(getattr(config, "other_label", f"not {names[0]}")), names[0]
@@ -441,6 +449,7 @@ class HuggingFace:
     ) -> Iterator[ModelInput]:
         """Yield each text with its tokens, subwords and warnings."""
         classes, truncation_advice = self.classes, self._head.truncation_advice
+        warnings: tuple[str, ...] | None = None
         for text, subwords_and_spans in zip(
             texts, self._read_subwords(texts, limit=limit, per_subword=subwords), strict=True
         ):
@@ -451,24 +460,36 @@ class HuggingFace:
                 classes=classes,
                 truncation_advice=truncation_advice,
             )
-            yield replace(model_input, warnings=model_input.warnings + self.warnings)
+            # Read once, since they do not depend on the text. The check of the network may need
+            # calls, so a text without words raises its error before.
+            warnings = self.warnings if warnings is None else warnings
+            yield (
+                replace(model_input, warnings=model_input.warnings + warnings)
+                if warnings
+                else model_input
+            )
 
     def _read_subwords(
         self, texts: Sequence[UserInput], *, limit: int, per_subword: bool = False
     ) -> Iterator[tuple[Subwords, list[Span]]]:
         """Yield the subwords of each text and the spans of its words."""
-        for start in range(0, len(texts), _TEXTS_PER_BATCH):
-            batch = texts[start : start + _TEXTS_PER_BATCH]
-            encodings: Sequence[Any] = [None] * len(batch)
-            if len(batch) > 1 and {type(text) for text in batch} in ({str}, {tuple}):
-                with contextlib.suppress(InputError):  # the text that fails raises its error below
-                    encodings = encode_texts(self.tokenizer, batch)
-            for text, encoding in zip(batch, encodings, strict=True):
-                subwords_and_spans = read_subwords(
-                    self.tokenizer, text, limit=limit, per_subword=per_subword, encoding=encoding
-                )
-                self._check_ids(subwords_and_spans[0].ids)
-                yield subwords_and_spans
+        for part in split_texts(texts):
+            results = None
+            with contextlib.suppress(InputError):  # the text that fails raises its error below
+                results = self._read_together(part, limit=limit, per_subword=per_subword)
+            if results is None:
+                for text in part:
+                    yield from self._read_together([text], limit=limit, per_subword=per_subword)
+            else:
+                yield from results
+
+    def _read_together(
+        self, texts: Sequence[UserInput], *, limit: int, per_subword: bool
+    ) -> list[tuple[Subwords, list[Span]]]:
+        """Return the subwords of texts and the spans of their words, with few calls of NumPy."""
+        results = read_texts(self.tokenizer, texts, limit=limit, per_subword=per_subword)
+        self._check_ids(np.concatenate([subwords.ids for subwords, _ in results]))
+        return results
 
     def _read_windows(self, text: Any, size: int, *, subwords: bool) -> ModelInput:
         """Tokenize a whole text, split it into windows, and call the model on each window."""
@@ -550,8 +571,7 @@ class HuggingFace:
             return self.outputs([self.read(text) for text in texts])
         check_text_list(texts)
         rows = [
-            subwords.row[subwords.read_indices]
-            for subwords, _ in self._read_subwords(texts, limit=self.max_length)
+            subwords.read_row for subwords, _ in self._read_subwords(texts, limit=self.max_length)
         ]
         # Some tokenizers give an empty text no special tokens.
         empty_row = np.array([self._empty_row_token])

@@ -6,9 +6,11 @@ A text is read at once or in windows. With removed words it becomes rows of ids,
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal, final
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, PendingRows, describe_error
@@ -36,6 +38,8 @@ from limelight.threads import cached_property
 _LAST_ASCII = 127
 _UNLIMITED = 10**30  # the limit that transformers stores if none was set
 _MASKS_PER_PART, _MASKS_PER_GPU_CALL = 1024, 16_384
+# Texts that are tokenized and read together. Arrays over all their characters take some memory.
+_TEXTS_PER_PART, _CHARACTERS_PER_PART = 256, 1 << 20
 _NO_LIMIT = 1 << 62  # the limit of a text that is split into windows later
 # Keys of configurations for the number of trained positions.
 _LENGTH_KEYS = ("max_position_embeddings", "max_seq_len")
@@ -91,6 +95,21 @@ class Subwords:
         positions = np.flatnonzero(self.side >= 0).tolist() or [len(self.ids), len(self.ids) - 1]
         return slice(positions[0], positions[-1] + 1)
 
+    @property
+    def read_row(self) -> Int[np.ndarray, " T"]:
+        """Return the packed ids that the model reads if nothing is removed."""
+        return self.row[self.read_indices] if self.cut_count else self.row
+
+    @cached_property
+    def read_word_count(self) -> int:
+        """Return how many of ``strings`` are read if nothing is removed.
+
+        A word counts as read if its first subwords are read.
+        """
+        if not self.cut_count:
+            return len(self.strings)
+        return 1 + int(self.token[self.read_indices].max(initial=-1))
+
     @cached_property
     def cut_count(self) -> int:
         """Return how many subwords of the text are cut off."""
@@ -99,6 +118,8 @@ class Subwords:
     @cached_property
     def read_indices(self) -> Int[np.ndarray, " T"]:
         """Return the indices of the subwords that the model reads if nothing is removed."""
+        if not self.cut_count:
+            return np.arange(len(self.ids))
         return np.flatnonzero(self.select_fitting(np.ones((1, len(self.ids)), bool))[0])
 
     def select_fitting(self, present: Bool[np.ndarray, "n L"]) -> Bool[np.ndarray, "n L"]:
@@ -160,7 +181,7 @@ def input_rows(model_input: ModelInput) -> list[Any]:
     """Return the rows that the model reads if nothing is removed; for an image, its pixels."""
     if model_input.image is not None:
         return [model_input.encoding]
-    return [subwords.row[subwords.read_indices] for subwords in input_windows(model_input)]
+    return [subwords.read_row for subwords in input_windows(model_input)]
 
 
 def subword_features(subwords: Subwords, features: Features) -> Int[np.ndarray, " L"]:
@@ -216,8 +237,7 @@ def make_model_input(
         If the model reads no word of a text.
     """
     text, parts = join_pair(user_input)
-    # A word counts as read if its first subwords are read.
-    count = 1 + int(subwords.token[subwords.read_indices].max(initial=-1))
+    count = subwords.read_word_count
     if not parts and not count:
         raise InputError("the text has no words. Give at least one word.")
     for number, name in enumerate(SIDES[: len(parts)]):
@@ -226,12 +246,15 @@ def make_model_input(
                 f"the {name} text of the pair has no words that the model reads. Give it at least "
                 "one."
             )
-    read_count, total_count = subwords.read_counts[-1]
+    is_cut = False
+    if subwords.cut_count:
+        read_count, total_count = subwords.read_counts[-1]
+        is_cut = read_count < total_count
     return ModelInput(
         text,
         Tokens(subwords.strings[:count], tuple(spans[:count])),
         # The position where reading ends. A cut first text is only reported in a warning.
-        cutoff=spans[count - 1][1] if read_count < total_count else None,
+        cutoff=spans[count - 1][1] if is_cut else None,
         warnings=tuple(_reading_warnings(subwords, tokenizer, classes, truncation_advice)),
         encoding=subwords,
         parts=parts,
@@ -255,14 +278,15 @@ def _reading_warnings(
             f"The text has {total} tokens. The model reads the first {subwords.room}, and the "
             f"last {subwords.cut_count} were cut off.{truncation_advice}"
         )
-    read_indices = subwords.read_indices[subwords.token[subwords.read_indices] >= 0]
-    # 0 if unk_token_id is None.
-    unknown_count = int(np.count_nonzero(subwords.ids[read_indices] == tokenizer.unk_token_id))
-    if unknown_count:
-        yield (
-            f"{unknown_count} of {len(read_indices)} tokens are not in the vocabulary. The model "
-            f"reads {tokenizer.unk_token} instead."
-        )
+    is_unknown = subwords.ids == tokenizer.unk_token_id  # False if unk_token_id is None
+    if np.any(is_unknown):  # most texts have no unknown tokens
+        read_indices = subwords.read_indices[subwords.token[subwords.read_indices] >= 0]
+        unknown_count = int(np.count_nonzero(is_unknown[read_indices]))
+        if unknown_count:
+            yield (
+                f"{unknown_count} of {len(read_indices)} tokens are not in the vocabulary. The "
+                f"model reads {tokenizer.unk_token} instead."
+            )
     # Only the names of its classes show that a model was trained on pairs.
     pair_classes = [name for name in classes if name.lower() in _PAIR_CLASSES]
     if not subwords.is_pair and pair_classes:
@@ -270,21 +294,17 @@ def _reading_warnings(
             f"The model got one text, but its class {pair_classes[0]!r} describes a pair. If it "
             "was trained on pairs, give (first, second)."
         )
-    is_boundary = (subwords.side[:-1] == 0) & (subwords.side[1:] == 1)
-    if is_boundary.any() and not np.ptp(subwords.segment):
-        yield (
-            "The tokenizer puts nothing between the two texts of a pair, so the model reads them "
-            "as one text."
-        )
+    if subwords.is_pair:
+        is_boundary = (subwords.side[:-1] == 0) & (subwords.side[1:] == 1)
+        if is_boundary.any() and not np.ptp(subwords.segment):
+            yield (
+                "The tokenizer puts nothing between the two texts of a pair, so the model reads "
+                "them as one text."
+            )
 
 
 def read_subwords(
-    tokenizer: Any,
-    user_input: UserInput,
-    *,
-    limit: int,
-    per_subword: bool = False,
-    encoding: Any = None,
+    tokenizer: Any, user_input: UserInput, *, limit: int, per_subword: bool = False
 ) -> tuple[Subwords, list[Span]]:
     """Tokenize a text or a pair, and return all its subwords and the span of every word.
 
@@ -301,44 +321,134 @@ def read_subwords(
         Maximum number of subwords that the model reads.
     per_subword
         Return the spans of subwords instead of words.
-    encoding
-        Result of :func:`encode_texts` for this text, if several texts were tokenized together.
 
     Returns
     -------
     The subwords, and the span of each word.
     """
-    text, parts = join_pair(validate_text_or_pair(user_input))
-    if encoding is None:
-        (encoding,) = encode_texts(tokenizer, [user_input])
-    # The tokenizer does not truncate, because words beyond the limit move up if others are deleted.
-    ids, word = np.array(encoding.ids, dtype=np.int64), _index_array(encoding.word_ids)
-    if parts:
-        side = _index_array(encoding.sequence_ids)
-    else:  # the text extends from the first to the last word
-        side, word_positions = np.full(len(ids), -1), np.flatnonzero(word >= 0)
-        side[word_positions.min(initial=len(ids)) : word_positions.max(initial=-1) + 1] = 0
-    starts = np.array([part.span[0] for part in parts] or [0])
-    subword_spans = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
-    subword_spans = subword_spans + starts[np.maximum(side, 0)][:, None]
-    token, spans = number_tokens(word, side, subword_spans, text, per_subword=per_subword)
-    strings = tuple(text[start:end] for start, end in spans)
-    if ignores_case(tokenizer):  # "Good" and "good", which the model cannot distinguish
-        strings = tuple(map(str.lower, strings))
-    side_of_word = (0,) * len(spans)
-    if parts:
-        side_of_word = tuple(side_index(start, parts) for start, _ in spans)
-    subwords = Subwords(
-        ids,
-        token,
-        side,
-        strings=strings,
-        side_of_word=side_of_word,
-        room=max(limit - int(np.count_nonzero(side < 0)), 0),
-        is_pair=bool(parts),
-        segment=np.array(encoding.type_ids) + 1 if has_token_types(tokenizer) else 0,
+    (subwords_and_spans,) = read_texts(
+        tokenizer, [user_input], limit=limit, per_subword=per_subword
     )
-    return _order_by_reading(subwords, spans) if parts else (subwords, spans)
+    return subwords_and_spans
+
+
+def read_texts(
+    tokenizer: Any, texts: Sequence[UserInput], *, limit: int, per_subword: bool = False
+) -> list[tuple[Subwords, list[Span]]]:
+    """Tokenize texts, and return the subwords of each text and the spans of its words.
+
+    All texts are read together, because a call of NumPy takes longer than its work for one text.
+
+    Parameters
+    ----------
+    tokenizer
+        The tokenizer of the model.
+    texts
+        Single texts, or pairs.
+    limit
+        Maximum number of subwords that the model reads.
+    per_subword
+        Return the spans of subwords instead of words.
+
+    Returns
+    -------
+    The subwords of each text, and the spans of its words, as :func:`read_subwords` returns them.
+    """
+    strings_and_parts = [join_pair(validate_text_or_pair(text)) for text in texts]
+    is_pair = bool(strings_and_parts[0][1])
+    encodings = encode_texts(tokenizer, texts)
+    # The tokenizer does not truncate, because words beyond the limit move up if others are deleted.
+    id_lists = [encoding.ids for encoding in encodings]
+    ids = np.array(list(chain.from_iterable(id_lists)), dtype=np.int64)
+    word = _join_indices([encoding.word_ids for encoding in encodings])
+    edges = np.cumsum([0, *map(len, id_lists)])
+    owner = np.repeat(np.arange(len(texts)), np.diff(edges))
+    if is_pair:
+        side = _join_indices([encoding.sequence_ids for encoding in encodings])
+    else:  # a text extends from its first to its last word
+        position, word_positions = np.arange(len(ids)), np.flatnonzero(word >= 0)
+        counts = np.searchsorted(word_positions, edges)  # of subwords with words before each text
+        word_positions = np.append(word_positions, len(ids))
+        first = word_positions[counts[:-1]]
+        last = np.where(counts[1:] > counts[:-1], word_positions[counts[1:] - 1], -1)
+        side = np.where((first[owner] <= position) & (position <= last[owner]), 0, -1)
+    # A newline separates the texts, as it separates the texts of a pair.
+    lengths = [len(string) + 1 for string, _ in strings_and_parts]
+    text_starts = np.cumsum([0, *lengths[:-1]])
+    side_starts = np.array(
+        [[part.span[0] for part in parts] or [0] for _, parts in strings_and_parts]
+    )
+    offsets = chain.from_iterable(chain.from_iterable(encoding.offsets for encoding in encodings))
+    subword_spans = np.array(list(offsets), dtype=np.int64).reshape(-1, 2)
+    text_start = text_starts[owner]
+    side_number = np.maximum(side, 0)
+    subword_spans += (text_start + side_starts[owner, side_number])[:, None]
+    token, spans = number_tokens(
+        word,
+        owner * 2 + side_number,
+        subword_spans,
+        "\n".join(string for string, _ in strings_and_parts),
+        text_start=text_start,
+        per_subword=per_subword,
+    )
+    token_edges = np.searchsorted(spans[:, 0], np.append(text_starts, sum(lengths)))
+    token = np.where(token < 0, -1, token - token_edges[owner])
+    spans -= np.repeat(text_starts, np.diff(token_edges))[:, None]
+    segment = None
+    if has_token_types(tokenizer):
+        types = chain.from_iterable(encoding.type_ids for encoding in encodings)
+        segment = 1 + np.array(list(types), dtype=np.int64)
+    special_counts = np.bincount(owner[side < 0], minlength=len(texts)).tolist()
+    is_lowercase = ignores_case(tokenizer)  # "Good" and "good", which the model cannot distinguish
+    span_starts, span_ends = spans.T.tolist()
+    results = []
+    for i, (text, parts) in enumerate(strings_and_parts):
+        subword_slice = slice(edges[i], edges[i + 1])
+        token_slice = slice(token_edges[i], token_edges[i + 1])
+        text_spans = list(zip(span_starts[token_slice], span_ends[token_slice], strict=True))
+        is_sliced_lowercase = is_lowercase and text.isascii()  # each letter keeps its position
+        source = text.lower() if is_sliced_lowercase else text
+        strings = tuple([source[start:end] for start, end in text_spans])
+        if is_lowercase and not is_sliced_lowercase:
+            strings = tuple(map(str.lower, strings))
+        side_of_word = (0,) * len(text_spans)
+        if parts:
+            side_of_word = tuple(side_index(start, parts) for start, _ in text_spans)
+        subwords = Subwords(
+            ids[subword_slice],
+            token[subword_slice],
+            side[subword_slice],
+            strings=strings,
+            side_of_word=side_of_word,
+            room=max(limit - special_counts[i], 0),
+            is_pair=bool(parts),
+            segment=0 if segment is None else segment[subword_slice],
+        )
+        results.append(_order_by_reading(subwords, text_spans) if parts else (subwords, text_spans))
+    return results
+
+
+def split_texts(texts: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Split inputs into parts that :func:`read_texts` can read together, of texts or of pairs.
+
+    Inputs of other types have parts of their own.
+    """
+    start, part_length = 0, 0
+    kinds = [type(text) for text in texts]
+    for i, text in enumerate(texts):
+        sides = text if isinstance(text, tuple) else (text,)
+        length = sum(len(side) for side in sides if isinstance(side, str))
+        if i > start and (
+            kinds[i] is not kinds[start]
+            or kinds[i] not in (str, tuple)
+            or i - start == _TEXTS_PER_PART
+            or part_length + length > _CHARACTERS_PER_PART
+        ):
+            yield texts[start:i]
+            start, part_length = i, 0
+        part_length += length
+    if len(texts):
+        yield texts[start:]
 
 
 def has_token_types(tokenizer: Any) -> bool:
@@ -346,9 +456,11 @@ def has_token_types(tokenizer: Any) -> bool:
     return "token_type_ids" in tokenizer.model_input_names
 
 
-def _index_array(indices: Sequence[int | None]) -> Int[np.ndarray, " L"]:
-    """Return indices as an array with -1 for None."""
-    return np.array([-1 if index is None else index for index in indices], dtype=np.int64)
+def _join_indices(indices: Sequence[Sequence[int | None]]) -> Int[np.ndarray, " L"]:
+    """Return lists of indices as one array with -1 for None."""
+    # NumPy reads None as NaN, which takes half as long as a comparison in Python.
+    numbers = np.array(list(chain.from_iterable(indices)), dtype=np.float64)
+    return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
 
 
 def _order_by_reading(subwords: Subwords, spans: list[Span]) -> tuple[Subwords, list[Span]]:
@@ -376,6 +488,8 @@ def encode_texts(tokenizer: Any, texts: Sequence[UserInput]) -> list[Any]:
     try:
         with forward.preserve_tokenizer(tokenizer):
             columns = [list(column) for column in zip(*sides, strict=True)]
+            if _is_plain_tokenizer(tokenizer):
+                return _encode_columns(tokenizer, columns)
             options = {"return_offsets_mapping": True, "truncation": False, "verbose": False}
             return list(tokenizer(*columns, **options).encodings)
     except (KeyboardInterrupt, SystemExit, MemoryError):
@@ -385,6 +499,51 @@ def encode_texts(tokenizer: Any, texts: Sequence[UserInput]) -> list[Any]:
         raise InputError(
             f"the tokenizer fails on the text {text!r} ({describe_error(error)})."
         ) from error
+
+
+# What transformers calls when it tokenizes texts. A tokenizer that defines one of these itself, or
+# that switches between languages, may do more than its backend.
+_CALLED_NAMES = (
+    "__call__",
+    "_batch_encode_plus",
+    "_encode_plus",
+    "_convert_encoding",
+    "_get_padding_truncation_strategies",
+    "_switch_to_input_mode",
+    "backend_tokenizer",
+    "set_truncation_and_padding",
+)
+
+
+def _is_plain_tokenizer(tokenizer: Any) -> bool:
+    """Tell whether a tokenizer only calls its backend, as the fast tokenizers of transformers do.
+
+    A new version of transformers may call other methods. Then it counts as not plain.
+    """
+    kind, plain = type(tokenizer), PreTrainedTokenizerFast
+    return (
+        isinstance(tokenizer, plain)
+        and hasattr(plain, "_encode_plus")
+        and all(getattr(kind, name, None) is getattr(plain, name, None) for name in _CALLED_NAMES)
+        and vars(tokenizer).keys().isdisjoint(_CALLED_NAMES)
+    )
+
+
+def _encode_columns(tokenizer: Any, columns: list[list[str]]) -> list[Any]:
+    """Tokenize texts, or the first and the second texts of pairs, with the backend.
+
+    This is what a call of the tokenizer without truncation and padding does. The call would also
+    convert every result to lists, which takes as long as the backend.
+    """
+    backend = tokenizer.backend_tokenizer
+    if backend.truncation is not None:
+        backend.no_truncation()
+    if backend.padding is not None:
+        backend.no_padding()
+    if backend.encode_special_tokens != tokenizer.split_special_tokens:
+        backend.encode_special_tokens = tokenizer.split_special_tokens
+    texts = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    return list(backend.encode_batch(texts, add_special_tokens=True))
 
 
 def ignores_case(tokenizer: Any) -> bool:
@@ -397,14 +556,29 @@ def ignores_case(tokenizer: Any) -> bool:
 _IS_VISIBLE = np.array([not chr(code).isspace() for code in range(128)])  # of ASCII
 
 
+def _find_visible(text: str) -> Bool[np.ndarray, " _"]:
+    """Return which characters of a text are no white space, and False behind the last one."""
+    is_visible = np.zeros(len(text) + 1, bool)
+    if text.isascii():
+        is_visible[:-1] = _IS_VISIBLE[np.frombuffer(text.encode(), np.uint8)]
+        return is_visible
+    # Characters of ASCII are looked up, since `numpy.char.isspace` takes 20 times as long.
+    code_points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    is_visible[:-1] = _IS_VISIBLE[np.minimum(code_points, _LAST_ASCII)]
+    non_ascii = np.flatnonzero(code_points > _LAST_ASCII)
+    is_visible[non_ascii] = ~np.char.isspace(code_points[non_ascii].view("<U1"))
+    return is_visible
+
+
 def number_tokens(
     word: Int[np.ndarray, " L"],
     side: Int[np.ndarray, " L"],
     subword_spans: Int[np.ndarray, "L 2"],
     text: str,
     *,
+    text_start: Int[np.ndarray, " L"] | Literal[0] = 0,
     per_subword: bool,
-) -> tuple[Int[np.ndarray, " L"], list[Span]]:
+) -> tuple[Int[np.ndarray, " L"], Int[np.ndarray, "n 2"]]:
     """Number the visible words, or the visible subwords, and compute their spans.
 
     A subword that is only white space belongs to its word if that has other subwords, otherwise to
@@ -416,11 +590,14 @@ def number_tokens(
     word
         Index of each subword's word according to the tokenizer, -1 for special subwords.
     side
-        Index of each subword's text in a pair.
+        Number of the text to which each subword belongs, in increasing order. The texts of a pair
+        have different numbers.
     subword_spans
         First character of each subword, and the character after its last one.
     text
-        The text.
+        The text, or several texts that are joined by newlines.
+    text_start
+        First character of the text of each subword. The texts of a pair count as one text.
     per_subword
         Number subwords instead of words.
 
@@ -428,19 +605,18 @@ def number_tokens(
     -------
     The number of each subword's token, -1 if it has none, and the spans of the tokens.
     """
-    is_visible = np.zeros(len(text) + 1, bool)
-    if text.isascii():  # `numpy.char.isspace` takes 20 times as long
-        is_visible[:-1] = _IS_VISIBLE[np.frombuffer(text.encode(), np.uint8)]
-    else:
-        is_visible[:-1] = ~np.char.isspace(np.frombuffer(text.encode("utf-32-le"), "<U1"))
+    is_visible = _find_visible(text)
     # Byte-level tokenizers include the white space before a word in its first subword.
-    boundaries = np.concatenate([[-1], np.flatnonzero(is_visible), [len(text)]])
+    visible = np.concatenate([[-1], np.flatnonzero(is_visible), [len(text)]])
+    visible_count = np.cumsum(np.append(False, is_visible))  # before each character
     start, end = subword_spans.T
-    start = np.minimum(boundaries[np.searchsorted(boundaries, start)], end)
-    end = np.maximum(boundaries[np.searchsorted(boundaries, end) - 1] + 1, start)
+    start = np.minimum(visible[visible_count[start] + 1], end)
+    end = np.maximum(visible[visible_count[end]] + 1, start)
     is_shown = (word >= 0) & (start < end)
     first, last = start[is_shown], end[is_shown]
+    shown_start = text_start if isinstance(text_start, int) else text_start[is_shown]
     previous_end = np.maximum.accumulate(np.append(0, last))[:-1]  # end of all earlier subwords
+    previous_end = np.maximum(previous_end, shown_start)
     # Some tokenizers take a whole text for one word. Then white space separates words.
     break_count = np.cumsum(np.append(False, is_visible[:-1] & ~is_visible[1:]))[start]
     is_inside_character = np.zeros(len(first), bool)
@@ -457,7 +633,7 @@ def number_tokens(
         is_break = np.zeros(len(word), int)
         is_break[is_shown] = (
             (first >= previous_end)
-            & (previous_end > 0)
+            & (previous_end > shown_start)
             & ~is_inside_character
             & (is_unspaced[first] | is_unspaced[previous_end - 1])
         )
@@ -467,18 +643,32 @@ def number_tokens(
     if per_subword:
         token[is_shown] = np.cumsum(~continues_character & (first >= previous_end)) - 1
     elif len(first):
-        key = np.where(word < 0, -1, (np.maximum(side, 0) << 62) + (break_count << 31) + word)
-        words, first_index = np.unique(key[is_shown], return_index=True)
-        is_first = np.zeros(len(first), bool)
-        is_first[first_index] = True
-        word_number = (np.cumsum(is_first & ~continues_character) - 1)[first_index]
-        index = np.minimum(np.searchsorted(words, key), len(words) - 1)
-        token = np.where(words[index] == key, word_number[index], -1)
-    ends = np.zeros((2, 1 + token.max(initial=-1)), int)
-    ends[0] = len(text)
-    np.minimum.at(ends[0], token[is_shown], first)
-    np.maximum.at(ends[1], token[is_shown], last)
-    return token, list(zip(*ends.tolist(), strict=True))
+        # Both the texts and the breaks are counted from left to right, so their sum changes if
+        # either of them changes.
+        key = ((np.maximum(side, 0) + break_count) << 31) + word
+        shown_key = key[is_shown]
+        is_first = np.append(True, shown_key[1:] != shown_key[:-1])
+        is_sorted = bool((shown_key[1:] >= shown_key[:-1]).all())
+        words = first_index = np.zeros(0, np.int64)
+        if not is_sorted:
+            words, first_index = np.unique(shown_key, return_index=True)
+            is_first[:] = False
+            is_first[first_index] = True
+        number = np.cumsum(is_first & ~continues_character) - 1
+        is_hidden = (word >= 0) & ~is_shown
+        if is_sorted:
+            token[is_shown] = number
+        if not is_sorted or is_hidden.any():
+            if is_sorted:
+                words, first_index = shown_key[is_first], np.flatnonzero(is_first)
+            index = np.minimum(np.searchsorted(words, key), len(words) - 1)
+            is_word = (word >= 0) & (words[index] == key)
+            token = np.where(is_word, number[first_index][index], -1)
+    ends = np.zeros((1 + token.max(initial=-1), 2), int)
+    ends[:, 0] = len(text)
+    np.minimum.at(ends[:, 0], token[is_shown], first)
+    np.maximum.at(ends[:, 1], token[is_shown], last)
+    return token, ends
 
 
 def max_input_length(network: Any, tokenizer: Any) -> int:
