@@ -47,7 +47,7 @@ from limelight.text import (
     truncate_line,
 )
 from limelight.theory.namespace import array_like, array_namespace, host_array
-from limelight.threads import cached_property
+from limelight.threads import cached_property, limit_blas_threads
 
 SCHEMA = "limelight.learned/1"
 FILES = ("method.json", "model.safetensors")
@@ -490,7 +490,7 @@ class LearnedMethod:
                     f"this method was learned from {len(self.arrays[f'{name}.mean'])} signals of "
                     f"{name}, but this model has {signals.shape[1]}. Learn one for this model."
                 )
-        with np.errstate(all="ignore"):  # an error is raised below
+        with np.errstate(all="ignore"), limit_blas_threads():  # an error is raised below
             network_inputs = self.standardize_inputs(network_inputs)
             scores = self.predict_scores(network_inputs)
             novelty = self.measure_novelty(network_inputs)
