@@ -27,7 +27,6 @@ from limelight.text.spans import (
     FeatureSpans,
     SpansField,
     accept_deferred_spans,
-    group_spans,
     stored_spans,
 )
 from limelight.text.splitters import (
@@ -294,11 +293,9 @@ def build_features(
         return Features(kind, names, spans_of_parts, feature_index)
     if kind in ("words", "positions"):
         names = _token_names(scored_groups, strings, kind=kind, has_parts=bool(parts))
-        if isinstance(text := model_input.tokens.span_source, str):
-            deferred: Any = DeferredSpans(strings, text, feature_index, d)
-            return Features(kind, names, deferred, feature_index)
-        spans_of_features = group_spans(model_input.tokens.spans, feature_index, d)
-        return Features(kind, names, spans_of_features, feature_index)
+        end = len(model_input.text)
+        deferred: Any = DeferredSpans(model_input.tokens, feature_index, count=d, end=end)
+        return Features(kind, names, deferred, feature_index)
     limits = None if merged is None else [merged[group] for group in scored_groups]
     names_and_spans = _collect_runs(model_input, feature_index, d, limits)
     return Features(kind, *names_and_spans, feature_index, warnings)

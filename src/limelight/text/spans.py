@@ -23,24 +23,24 @@ class DeferredSpans:
 
     Parameters
     ----------
-    strings
-        The tokens of a text, which are its first ones.
-    text
-        The text.
+    tokens
+        The tokens of a text.
     feature_index
         For each token the index of its feature, or -1.
     count
         The number of features.
+    end
+        The number of characters of the text.
     """
 
-    __slots__ = ("_count", "_feature_index", "_spans", "_strings", "_text")
+    __slots__ = ("_count", "_end", "_feature_index", "_span_source", "_spans", "_strings")
 
     def __init__(
-        self, strings: tuple[str, ...], text: str, feature_index: Int[np.ndarray, " T"], count: int
+        self, tokens: Tokens, feature_index: Int[np.ndarray, " T"], *, count: int, end: int
     ) -> None:
-        # The objects of the tokens would take further time in each garbage collection.
-        self._strings, self._text = strings, text
-        self._feature_index, self._count = feature_index, count
+        # Not the tokens: another object takes further time in each garbage collection.
+        self._strings, self._span_source = tokens.strings, tokens.span_source
+        self._feature_index, self._count, self._end = feature_index, count, end
         self._spans: FeatureSpans | None = None
 
     def __len__(self) -> int:
@@ -49,9 +49,9 @@ class DeferredSpans:
     def find(self) -> FeatureSpans:
         """Return the spans, which are found once, after a check that they lie in the text."""
         if self._spans is None:
-            tokens = Tokens(self._strings, self._text)
+            tokens = Tokens(self._strings, self._span_source)
             spans = group_spans(tokens.spans, self._feature_index, self._count)
-            check_spans(spans, len(self._text))
+            check_spans(spans, self._end)
             self._spans = spans
         return self._spans
 
