@@ -113,6 +113,8 @@ class Subwords:
     @cached_property
     def cut_count(self) -> int:
         """Return how many subwords of the text are cut off."""
+        if len(self.ids) <= self.room:
+            return 0
         return max(0, int(self._side_lengths.sum()) - self.room)
 
     @cached_property
