@@ -1,12 +1,15 @@
 """NumPy's threads while limelight computes products of matrices, and afterwards."""
 
+import os
 import threading
+import warnings
 
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
 import limelight
+from limelight import threads
 from limelight.threads import limit_blas_threads
 
 TEXT = "The plot is predictable, but the acting is superb and the music is a joy."
@@ -74,3 +77,26 @@ def test_a_function_of_the_user_is_called_with_the_threads_of_the_user(method):
     limelight.explain(model, TEXT, method, progress=False)
     assert counts == {2}
     assert count_threads() == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_process_that_is_forked_inside_a_block_limits_its_own_threads_again():
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with limit_blas_threads():
+            entered.set()
+            leave.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert entered.wait(30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python 3.12 warns about forks beside threads
+        child = os.fork()
+    if not child:
+        os._exit(0 if not threads._blas_limit.locked() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert threads._blas_limit.locked()
+    leave.set()
+    thread.join()

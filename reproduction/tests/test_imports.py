@@ -65,7 +65,7 @@ EXCEPTIONS = {
         "reason_missing",
         "require",
     },
-    "limelight.shapes": {"Array", "Bool", "Float", "Int"},
+    "limelight.shapes": {"Array", "Bool", "Float", "Int", "Rng"},
     "limelight.text": {
         "CLS",
         "SIDES",
@@ -98,7 +98,7 @@ EXCEPTIONS = {
     # and what is exact where every set of words was asked
     # how the study of fitted games draws masks, and what it says of its standard errors
     "limelight.explainers.target_game": {"rare_effect_warning"},
-    "limelight.sampling.masks": {"Indicators", "Masks", "PerMask", "Rng", "draw_masks_by_size"},
+    "limelight.sampling.masks": {"Indicators", "Masks", "PerMask", "draw_masks_by_size"},
     "limelight.sampling.pairs": {
         "PerPair",
         "PerSize",

@@ -3,6 +3,7 @@
 __all__ = ["cached_property", "limit_blas_threads"]
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -50,14 +51,25 @@ def limit_blas_threads() -> Iterator[None]:
     # NumPy starts a thread per core for products that take a millisecond, and these threads wait
     # for each other without sleep. A regression on 5,000 masks of 110 words took 28 ms in one
     # thread and 470 ms in two, on two cores with other programs.
-    if not _blas_limit.acquire(blocking=False):
+    limit = _blas_limit
+    if not limit.acquire(blocking=False):
         yield  # two blocks that overlap would restore each other's limit
         return
     try:
         with _blas_controller().limit(limits=1):
             yield
     finally:
-        _blas_limit.release()
+        limit.release()
+
+
+def _forget_blas_limit() -> None:
+    """Replace the lock in a forked process, because the thread that holds it is not there."""
+    global _blas_limit
+    _blas_limit = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not Windows
+    os.register_at_fork(after_in_child=_forget_blas_limit)
 
 
 @cache

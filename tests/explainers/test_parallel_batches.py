@@ -8,7 +8,10 @@ import pytest
 
 import limelight
 from limelight.errors import InputError
+from limelight.explainers.explaining import explain_batch, explain_batches, stream_batches
+from limelight.explainers.registry import configure_method
 from limelight.models.functions import Function
+from limelight.request import Request, prepare_model
 
 TEXTS = [f"a{i} good film with b{i} words and c{i} jokes" for i in range(7)]
 
@@ -92,7 +95,28 @@ def test_an_interrupt_ends_texts_that_are_running(monkeypatch):
         limelight.explain(model, TEXTS, "lime-sampled", samples=400, progress=interrupt)
     # Without the interrupt, every text takes fifty calls.
     assert len(calls) < 60
-    assert threading.active_count() < 20
+
+
+def test_an_error_of_one_text_ends_the_others_without_progress_too(monkeypatch):
+    calls = []
+
+    def fail_on_the_first(texts):
+        calls.append(len(texts))
+        if len(calls) > 20 and any("b0" in text for text in texts):
+            raise KeyboardInterrupt
+        return predict(texts)
+
+    model = limelight.wrap(fail_on_the_first, classes=["no", "yes"], batch_size=8)
+    monkeypatch.setattr(Function, "parallel_batches", 2, raising=False)
+    prepared, request = prepare_model(model, Request())
+    batches = stream_batches(prepared, TEXTS, request)
+    method = configure_method("lime-sampled", model, {"samples": 800})
+    explained = explain_batches(
+        prepared, batches, lambda batch, _progress: explain_batch(method, batch)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        next(explained)
+    assert len(calls) < 60  # of a hundred for each text
 
 
 def test_a_budget_is_spent_by_one_text_at_a_time(monkeypatch):

@@ -1,5 +1,7 @@
 """The engine: batches that run on a device while the next ones are prepared."""
 
+import threading
+import time
 import weakref
 
 import numpy as np
@@ -133,3 +135,60 @@ def test_failed_batches_are_not_in_memory_while_their_parts_are_computed():
     np.testing.assert_array_equal(engine(ITEMS), EXPECTED)
     assert failed
     assert not any(alive)
+
+
+def test_threads_wait_for_memory_that_another_thread_has_taken():
+    """A device with room for 6 numbers: a batch of 4 fits, but not beside another one."""
+    memory, used, lock = 6, [0], threading.Lock()
+    both_started = threading.Barrier(2, timeout=30)
+    first_calls = set()
+
+    def compute(items):
+        if (name := threading.current_thread().name) not in first_calls:
+            first_calls.add(name)
+            both_started.wait()
+        with lock:
+            if used[0] + len(items) > memory:
+                raise RuntimeError("CUDA out of memory")
+            used[0] += len(items)
+
+        def finish():
+            time.sleep(0.01)
+            with lock:
+                used[0] -= len(items)
+            return np.array([[2.0 * item] for item in items])
+
+        return finish
+
+    engine = Engine(compute, size=lambda _: 1, max_items=4)
+    results = {}
+
+    def work(name):
+        results[name] = engine(list(range(name, name + 12)))
+
+    threads = [threading.Thread(target=work, args=(1000 * i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(results) == [0, 1000]
+    for name, rows in results.items():
+        np.testing.assert_array_equal(rows[:, 0], 2.0 * np.arange(name, name + 12))
+    assert engine._thread_count == 0
+    assert engine.items == 24
+
+
+def test_a_single_thread_that_lacks_memory_still_halves_its_batches_or_fails():
+    def compute(items):
+        if len(items) > 2:
+            raise RuntimeError("out of memory")
+        return np.array([[float(item)] for item in items])
+
+    engine = Engine(compute, size=lambda _: 1, max_items=8)
+    np.testing.assert_array_equal(engine(list(range(8)))[:, 0], np.arange(8.0))
+
+    def fail(_items):
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        Engine(fail, size=lambda _: 1)([1, 2, 3])

@@ -127,6 +127,7 @@ def test_the_copy_is_made_again_when_weights_change(half_precision_network):
     network, passing = half_precision_network
     passing.refresh()
     before, copied = passing(IDS), passing._half_network
+    assert copied is not None
     passing.refresh()
     assert passing._half_network is copied
     with torch.no_grad():

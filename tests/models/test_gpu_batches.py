@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import limelight
 from limelight.errors import DomainError, InputError
 
 torch = pytest.importorskip("torch")
@@ -217,6 +218,65 @@ def test_a_network_that_reads_its_mask_keeps_it():
         mask = torch.ones(1, 1) if attention_mask is None else attention_mask
         return count_tokens(mask, **inputs)
 
-    for forward_method in (count_tokens, default_to_one):
+    def add_small_part(attention_mask=None, **inputs):
+        weight = 1e-6 if attention_mask is None else 1e-6 * attention_mask.sum()
+        return type(out := compute(**inputs))(logits=out.logits * weight)
+
+    for forward_method in (count_tokens, default_to_one, add_small_part):
         network.forward = forward_method
         assert not forward._is_mask_optional(network.eval(), np.array([[5, 6, 7, 8]]))
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_change_of_the_network_decides_again_whether_masks_are_needed(monkeypatch, half):
+    network, _ = tiny("bert")
+    decisions = iter([True, False, True])
+    seen = []
+
+    def decide(checked, ids):
+        seen.append((checked, ids.shape))
+        return next(decisions)
+
+    class OnGpu(type(network)):
+        device = property(lambda _: SimpleNamespace(type="cuda"))
+
+    network.__class__ = OnGpu
+    monkeypatch.setattr(forward, "_is_mask_optional", decide)
+    monkeypatch.setattr(forward, "_half_precision_copy", lambda *_: None)
+    forward_pass = ForwardPass(network, half=half, describe=str, example=lambda: IDS + 5)
+    assert forward_pass._needs_mask  # before anything is known
+    needed = []
+    for change in (
+        lambda: None,
+        lambda: None,
+        lambda: network.config._attn_implementation,
+        lambda: setattr(network.config, "_attn_implementation", "eager"),
+        lambda: setattr(network, "forward", lambda **_: None),
+    ):
+        change()
+        forward_pass.refresh()
+        needed.append(forward_pass._needs_mask)
+    assert needed == [False, False, False, True, False]
+    assert seen == [(network, IDS.shape)] * 3
+
+
+def test_a_list_is_explained_in_threads_only_on_a_gpu_and_without_autocast(monkeypatch):
+    network, tokenizer = tiny("bert")
+    model = limelight.wrap(network, tokenizer=tokenizer)
+    assert model.parallel_batches == 1
+
+    class OnGpu(type(network)):
+        device = property(lambda _: SimpleNamespace(type="cuda"))
+
+    network.__class__ = OnGpu
+    streams = {"current": "main", "default": "main"}
+    for name in streams:
+        monkeypatch.setattr(torch.cuda, f"{name}_stream", lambda _, name=name: streams[name])
+    autocast = []
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: bool(autocast))
+    assert model.parallel_batches == 2
+    autocast.append("bfloat16")
+    assert model.parallel_batches == 1
+    autocast.clear()
+    streams["current"] = "side"
+    assert model.parallel_batches == 1

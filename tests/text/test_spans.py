@@ -206,3 +206,17 @@ def test_spans_that_are_found_late_are_checked(monkeypatch):
     monkeypatch.setattr(tokens_module, "_find_spans", lambda strings, _: ((0, 99),) * len(strings))
     with pytest.raises(InputError, match=r"inside the text of 17 characters, not \(0, 99\)"):
         _ = again.spans
+
+
+@pytest.mark.parametrize(
+    ("spans", "message"),
+    [
+        (((0, 1), (2, 9)), "inside the text of 6 characters"),
+        (((0, 1),), "2 tokens have 1 spans"),
+    ],
+)
+def test_spans_of_tokens_that_a_model_has_passed_are_checked_at_once(spans, message):
+    text = "a film"
+    assert build_features(ModelInput(text, Tokens(("a", "film"), ((0, 1), (2, 6))))).spans
+    with pytest.raises(InputError, match=message):
+        build_features(ModelInput(text, Tokens(("a", "film"), spans)))

@@ -352,7 +352,7 @@ def explain_batches(
     batches
         The batches, which are read when they are needed.
     explain
-        Explains a batch, and reports how many inputs are done, counted as in the user's list. If
+        Explains a batch, and reports how many inputs are done, with all inputs before the batch. If
         batches run at the same time, each has its own thread.
     progress
         Called with the number of finished inputs and of all inputs.
@@ -374,13 +374,19 @@ def explain_batches(
         return
     from concurrent.futures import ThreadPoolExecutor  # imported late, because few calls need it
 
+    def explain_tracked(batch: Batch, callback: ProgressCallback) -> Result:
+        """Explain a batch in a thread, which each model call can cancel."""
+        tracker = ProgressTracker(callback, total=total, estimated=True)
+        with tracker.track(batch.first_index or 0, texts=len(batch.inputs), calls=1):
+            return explain(batch, callback)
+
     running: deque[tuple[Batch, Future[Result]]] = deque()
     with ThreadPoolExecutor(parallel, thread_name_prefix="limelight") as executor:
         try:
             for batch in batches:
                 callback = shared_progress.callback(batch)
                 # A thread starts without the context variables, such as that of open displays.
-                future = executor.submit(copy_context().run, explain, batch, callback)
+                future = executor.submit(copy_context().run, explain_tracked, batch, callback)
                 running.append((batch, future))
                 if len(running) == parallel:
                     batch, future = running.popleft()
@@ -409,7 +415,7 @@ class _SharedProgress:
         first = batch.first_index or 0
 
         def report_batch(done: int | float, _total: int) -> None:
-            """Report the progress after ``done`` inputs, counted as in the user's list."""
+            """Report that ``done`` inputs are done, with all inputs before the batch."""
             if self.is_cancelled:
                 raise InputError("the explanation was cancelled.")
             with self._lock:

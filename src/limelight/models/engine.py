@@ -3,6 +3,7 @@
 import contextlib
 import math
 import sys
+import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -56,6 +57,8 @@ class Engine:
         self._max_batch_size, self._max_items = max_batch_size, max_items
         self._same_size = same_size
         self.calls = self.items = 0  # batches and items computed so far
+        # Threads that share the engine, without those that wait for memory.
+        self._thread_count, self._thread_change = 0, threading.Condition()
 
     def __call__(self, items: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return one row per item; items with the same key are computed once."""
@@ -91,6 +94,22 @@ class Engine:
         copies
             Number of model calls for which each item counts in progress displays, by default 1.
         """
+        with self._thread_change:
+            self._thread_count += 1
+        try:
+            return self._compute_rows(sizes, compute, copies)
+        finally:
+            with self._thread_change:
+                self._thread_count -= 1
+                self._thread_change.notify_all()
+
+    def _compute_rows(
+        self,
+        sizes: Int[np.ndarray, " n"],
+        compute: Callable[[Int[np.ndarray, " _"]], PendingRows],
+        copies: Int[np.ndarray, " n"] | None,
+    ) -> Float[np.ndarray, "n C"]:
+        """Return one row per item, as :meth:`compute_rows` does."""
         # The largest first: if memory does not suffice, it shows at once.
         order = np.argsort(-sizes, kind="stable")
         rows, done = np.empty((len(order), 0)), 0
@@ -110,12 +129,14 @@ class Engine:
             try:
                 batch_rows = pending() if callable(pending) else pending
             except (MemoryError, RuntimeError) as error:
-                if len(order) == 1 or not is_out_of_memory(error):
+                is_alone = len(order) == 1 and self._thread_count == 1
+                if is_alone or not is_out_of_memory(error):
                     raise
                 failed.append(batch)
                 return
             store_rows(batch, batch_rows)
-            self.calls, self.items = self.calls + 1, self.items + len(batch)
+            with self._thread_change:
+                self.calls, self.items = self.calls + 1, self.items + len(batch)
             # Progress counts model calls, and equal items were computed together.
             count_calls(len(batch) if copies is None else int(copies[batch].sum()))
 
@@ -125,12 +146,13 @@ class Engine:
             try:
                 pending = compute(batch)
             except (MemoryError, RuntimeError) as error:
-                is_alone = running is None and len(batch) == 1
+                is_alone = running is None and len(batch) == 1 and self._thread_count == 1
                 if is_alone or not is_out_of_memory(error):
                     raise
             # The error is gone here, and with it the arrays that it kept in memory.
             if pending is None and running is None:
-                self._halve_batches(batch, sizes)
+                if not self._wait_for_threads() and len(batch) > 1:
+                    self._halve_batches(batch, sizes)
             else:
                 done += 0 if pending is None else len(batch)
             # A device computes a batch while the next one is prepared here. If memory ran out for
@@ -144,13 +166,27 @@ class Engine:
                 finish(batch, pending)
         if running is not None:
             finish(*running)
-        for batch in failed:  # nothing else is in memory now
-            if len(batch) > 1:
+        for batch in failed:  # nothing else of this thread is in memory now
+            if not self._wait_for_threads() and len(batch) > 1:
                 self._halve_batches(batch, sizes)
             part_copies = None if copies is None else copies[batch]
             compute_part = partial(_compute_selected, compute, batch)
-            store_rows(batch, self.compute_rows(sizes[batch], compute_part, copies=part_copies))
+            store_rows(batch, self._compute_rows(sizes[batch], compute_part, part_copies))
         return rows
+
+    def _wait_for_threads(self) -> bool:
+        """Wait until no other thread computes; return whether there was one.
+
+        Its batches may have taken the memory that a batch of this thread lacks.
+        """
+        with self._thread_change:
+            if self._thread_count == 1:
+                return False
+            self._thread_count -= 1
+            self._thread_change.notify_all()
+            self._thread_change.wait_for(lambda: self._thread_count == 0)
+            self._thread_count += 1
+            return True
 
     def _halve_batches(self, batch: Int[np.ndarray, " _"], sizes: Int[np.ndarray, " n"]) -> None:
         """Make batches at most half as large as one for which memory ran out."""

@@ -25,7 +25,7 @@ from limelight.shapes import Bool, Float, Rng
 from limelight.theory.lime_weights import size_weight
 from limelight.threads import limit_blas_threads
 
-_CHUNK = 1024  # number of masks that are drawn at a time
+_CHUNK = 1024  # masks that are drawn, stored and added to the sums together
 # Numbers of a part of the masks as floats, 256 kB, and its smallest number of masks. Parts that fit
 # into the cache make a regression on 110 words twice as fast.
 _PART_CELLS, _MIN_PART_ROWS = 2**15, 64

@@ -622,16 +622,20 @@ class ForwardPass:
         self._stamp: tuple[Any, ...] = ()
 
     def refresh(self) -> None:
-        """Cast the weights again if they have changed, and check again what the network needs."""
-        if self.network.device.type != "cuda":
+        """Cast the weights again if the network has changed, and check whether it needs masks."""
+        on_gpu = self.network.device.type == "cuda"
+        if not (on_gpu or self._uses_half):
             return
-        stamp = weights_stamp(self.network)
+        attention = getattr(self.network.config, "_attn_implementation", None)
+        stamp = (*weights_stamp(self.network), attention, self.network.forward)
         with network_lock(self.network):
             if stamp != self._stamp:
                 example = self._example()
                 if self._uses_half:
                     self._half_network = _half_precision_copy(self.network, example)
-                self._needs_mask = not _is_mask_optional(self.network, example)
+                if on_gpu:  # images have no masks
+                    is_text = example.ndim == 2
+                    self._needs_mask = not (is_text and _is_mask_optional(self.network, example))
                 self._stamp = stamp
 
     def __call__(self, ids: Rows) -> Float[np.ndarray, "n C"]:
@@ -788,8 +792,9 @@ def _is_mask_optional(network: Any, ids: Rows) -> bool:
     except Exception:  # a head that reads the mask may fail in any way
         return False
     masked = network_outputs(network, ids)
-    largest = max(1.0, float(np.abs(masked).max()))
-    return float(np.abs(unmasked - masked).max()) <= _MASK_TOLERANCE * largest
+    # Outputs of 0 show nothing.
+    largest = float(np.abs(masked).max())
+    return largest > 0 and float(np.abs(unmasked - masked).max()) <= _MASK_TOLERANCE * largest
 
 
 def _half_precision_copy(network: Any, ids: Rows) -> Any:

@@ -774,7 +774,14 @@ class HuggingFace:
     @property
     def parallel_batches(self) -> int:
         """Return 2 on a GPU, which computes one batch while another is read or fitted."""
-        return 2 if self.network.device.type == "cuda" else 1
+        device = self.network.device
+        # Other threads have neither the autocast of the caller nor its stream.
+        is_plain = (
+            device.type == "cuda"
+            and not torch.is_autocast_enabled(device.type)
+            and torch.cuda.current_stream(device) == torch.cuda.default_stream(device)
+        )
+        return 2 if is_plain else 1
 
     def frozen_input_products(
         self, inputs: Sequence[ModelInput], weights: Float[np.ndarray, "n C"]

@@ -645,8 +645,8 @@ def number_tokens(
     if per_subword:
         token[is_shown] = np.cumsum(~continues_character & (first >= previous_end)) - 1
     elif len(first):
-        # Both the texts and the breaks are counted from left to right, so their sum changes if
-        # either of them changes.
+        # Neither number decreases from left to right, so subwords with equal sums have equal texts
+        # and breaks.
         key = ((np.maximum(side, 0) + break_count) << 31) + word
         shown_key = key[is_shown]
         is_first = np.append(True, shown_key[1:] != shown_key[:-1])
