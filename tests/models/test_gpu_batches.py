@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from limelight.explainers.learned import _concatenate_signals  # noqa: E402
+from limelight.models.engine import share_device  # noqa: E402
 from limelight.models.hugging_face import forward  # noqa: E402
 from limelight.models.hugging_face.forward import ForwardPass  # noqa: E402
 
@@ -172,11 +173,20 @@ def record_masks(gpu, monkeypatch):
 
 def test_batches_without_padding_need_no_mask_and_follow_each_other_in_one_stream(gpu, monkeypatch):
     masks, ids = record_masks(gpu, monkeypatch), IDS + 1
-    waits = [gpu.forward_pass.start(ids + i) for i in range(3)]
+    with share_device():  # as while two texts are explained at the same time
+        waits = [gpu.forward_pass.start(ids + i) for i in range(3)]
     for i, wait in enumerate(waits):
         np.testing.assert_array_equal(wait(), (ids + i).sum(axis=1, keepdims=True))
     assert masks == [False] * 3
     assert len({stream for _, stream in gpu.calls}) == 1
+
+
+def test_batches_of_a_single_text_take_turns_in_two_streams(gpu, monkeypatch):
+    masks = record_masks(gpu, monkeypatch)
+    for i in range(3):
+        gpu.forward_pass.start(IDS + 1 + i)()
+    assert masks == [False] * 3
+    assert len({stream for _, stream in gpu.calls}) == 2
 
 
 @pytest.mark.parametrize(
@@ -191,8 +201,9 @@ def test_batches_without_padding_need_no_mask_and_follow_each_other_in_one_strea
 )
 def test_rows_that_may_have_padding_get_a_mask(gpu, monkeypatch, ids):
     masks = record_masks(gpu, monkeypatch)
-    for _ in range(2):
-        gpu.forward_pass.start(ids)()
+    with share_device():
+        for _ in range(2):
+            gpu.forward_pass.start(ids)()
     assert masks == [True] * 2
     assert len({stream for _, stream in gpu.calls}) == 2
     gpu.forward_pass._needs_mask = True

@@ -16,6 +16,7 @@ from limelight.explainers.budget import time_calls
 from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.registry import configure_method, default_method, preview_method
 from limelight.models import Model
+from limelight.models.engine import share_device
 from limelight.models.protocol import (
     announce_calls,
     choose_batch_size,
@@ -377,7 +378,8 @@ def explain_batches(
     def explain_tracked(batch: Batch, callback: ProgressCallback) -> Result:
         """Explain a batch in a thread, which each model call can cancel."""
         tracker = ProgressTracker(callback, total=total, estimated=True)
-        with tracker.track(batch.first_index or 0, texts=len(batch.inputs), calls=1):
+        first, count = batch.first_index or 0, len(batch.inputs)
+        with share_device(), tracker.track(first, texts=count, calls=1):
             return explain(batch, callback)
 
     running: deque[tuple[Batch, Future[Result]]] = deque()

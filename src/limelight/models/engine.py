@@ -5,6 +5,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,24 @@ from limelight.text import truncate_line
 
 # Rows of outputs, or a function that waits until a device has computed them.
 PendingRows = Float[np.ndarray, "_ C"] | Callable[[], Float[np.ndarray, "_ C"]]
+
+
+_SHARES_DEVICE: ContextVar[bool] = ContextVar("shares_device", default=False)
+
+
+@contextlib.contextmanager
+def share_device() -> Iterator[None]:
+    """Run a block while other threads use the device of the model, too."""
+    token = _SHARES_DEVICE.set(True)
+    try:
+        yield
+    finally:
+        _SHARES_DEVICE.reset(token)
+
+
+def is_device_shared() -> bool:
+    """Return whether other threads use the device of the model."""
+    return _SHARES_DEVICE.get()
 
 
 class Engine:

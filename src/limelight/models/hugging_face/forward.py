@@ -23,6 +23,7 @@ from limelight.models.engine import (
     PendingRows,
     call_function,
     describe_error,
+    is_device_shared,
     is_out_of_memory,
 )
 from limelight.models.protocol import Capability, Property
@@ -131,6 +132,8 @@ def _move_rows(rows: Rows, device: Any) -> Any:
     tensor = torch.as_tensor(rows)
     # Images would take gigabytes of pinned memory.
     if device.type != "cuda" or tensor.device.type != "cpu" or tensor.dim() == 4:
+        return tensor.to(device)
+    if not is_device_shared():
         return tensor.to(device)
     # From other memory than pinned, a copy would wait for all earlier batches of its stream.
     return tensor.pin_memory().to(device, non_blocking=True)
@@ -650,21 +653,21 @@ class ForwardPass:
         """
         is_unmasked = ids.ndim == 2 and not self._needs_mask and not _has_padding(self.network, ids)
         call = self._unmasked_logits if is_unmasked else self._logits
-        started = self.start_call(ids, call, never_waits=is_unmasked)
+        started = self.start_call(ids, call, in_order=is_unmasked and is_device_shared())
         return (lambda: started()[0]) if callable(started) else started[0]
 
     def start_call(
-        self, ids: Rows, call: NetworkCall, *, never_waits: bool = False
+        self, ids: Rows, call: NetworkCall, *, in_order: bool = False
     ) -> NetworkArrays | Callable[[], NetworkArrays]:
         """Run ``call`` as :meth:`run` does, and on a GPU return a function that waits for it.
 
-        ``never_waits`` says that ``call`` only starts work on the GPU and waits for none of it.
+        Batches ``in_order`` run one after another. Their ``call`` must not wait for the GPU.
         """
         if self.network.device.type != "cuda":
             return self.run(ids, call)
         network = self.network if self._half_network is None else self._half_network
         main_stream = torch.cuda.current_stream(self.network.device)
-        stream = self._choose_stream(in_order=never_waits)
+        stream = self._choose_stream(in_order=in_order)
         stream.wait_stream(main_stream)
         if isinstance(ids, torch.Tensor):
             ids.record_stream(stream)  # its memory is used again only after this stream has read it
@@ -703,9 +706,11 @@ class ForwardPass:
         """Return the stream of the GPU for the next batch.
 
         Batches ``in_order`` run one after another in one stream, and the next one is queued while
-        one runs. Calls that wait for results of the GPU take turns in two streams, because such a
-        call would also wait for all earlier batches of its stream.
+        one runs. Others take turns in two streams, because a call that waits for results of the GPU
+        would also wait for all earlier batches of its stream.
         """
+        # On an H200, one stream was faster by a tenth for two texts at the same time, because each
+        # was finished sooner, and two streams by 2 % for a single text.
         with network_lock(self.network):
             if not self._streams:
                 self._streams.extend(torch.cuda.Stream(self.network.device) for _ in range(2))
