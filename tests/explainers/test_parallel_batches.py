@@ -101,10 +101,11 @@ def test_an_error_of_one_text_ends_the_others_without_progress_too(monkeypatch):
     second_started, calls = threading.Event(), []
 
     def fail_on_the_first(texts):
-        if any("b0" in text for text in texts) and len(texts) > 2:
+        numbers = {i for i in range(len(TEXTS)) for text in texts if f"b{i}" in text}
+        if numbers == {0} and len(texts) > 2:  # masked texts, not the first calls
             second_started.wait(30)
             raise KeyboardInterrupt
-        if any("b1" in text for text in texts) and len(texts) > 2:
+        if numbers == {1} and len(texts) > 2:
             second_started.set()
             calls.append(len(texts))
             time.sleep(0.02)
