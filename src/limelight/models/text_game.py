@@ -12,7 +12,7 @@ from limelight.progress import count_calls, track_calls
 from limelight.sampling.sample import Game, count_masks_per_call
 from limelight.shapes import Bool, Float
 from limelight.text import Features, truncate_line
-from limelight.threads import cached_property
+from limelight.threads import cached_property, limit_blas_threads
 
 _MAX_CACHED_ROWS = 50_000  # a few hundred bytes each
 _MAX_CACHED_NUMBERS = 8_000_000  # in all rows, 8 bytes each: there may be many classes
@@ -106,7 +106,10 @@ class TextGame:
             return outputs
         if not self._use_cache or not len(masks):
             # The outputs for no masks have C columns too. Only a model call shows how many.
-            return self._call_model(masks) if len(masks) else self(self._full_mask)[:0]
+            if not len(masks):
+                return self(self._full_mask)[:0]
+            with limit_blas_threads():  # it is our own computation, not a function of the user
+                return self._call_model(masks)
         has_words = bool(masks.any(axis=1).all())
         if (has_words and self.calls_per_mask > 1) or not self.rejects_empty or has_words:
             try:
