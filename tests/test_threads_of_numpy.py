@@ -1,5 +1,6 @@
 """NumPy's threads while limelight computes products of matrices, and afterwards."""
 
+import contextlib
 import os
 import threading
 import warnings
@@ -44,7 +45,9 @@ def test_the_limit_holds_in_the_block_and_ends_with_it_also_after_an_error():
     assert count_threads() == 2
 
 
-def test_blocks_that_overlap_leave_no_limit_behind():
+@contextlib.contextmanager
+def limit_in_another_thread():
+    """Hold the limit in another thread while the block runs."""
     entered, leave = threading.Event(), threading.Event()
 
     def hold():
@@ -53,12 +56,21 @@ def test_blocks_that_overlap_leave_no_limit_behind():
             leave.wait(30)
 
     thread = threading.Thread(target=hold)
-    with limit_blas_threads():  # begins first and ends first
-        thread.start()
-        assert entered.wait(30)
-        assert count_threads() == 1
-    leave.set()
-    thread.join()
+    thread.start()
+    assert entered.wait(30)
+    try:
+        yield
+    finally:
+        leave.set()
+        thread.join()
+
+
+def test_blocks_that_overlap_leave_no_limit_behind():
+    with contextlib.ExitStack() as first_block:
+        first_block.enter_context(limit_blas_threads())
+        with limit_in_another_thread():
+            first_block.close()  # it began first and ends first
+            assert count_threads() == 2
     assert count_threads() == 2
     with limit_blas_threads():
         assert count_threads() == 1
@@ -81,22 +93,11 @@ def test_a_function_of_the_user_is_called_with_the_threads_of_the_user(method):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_process_that_is_forked_inside_a_block_limits_its_own_threads_again():
-    entered, leave = threading.Event(), threading.Event()
-
-    def hold():
-        with limit_blas_threads():
-            entered.set()
-            leave.wait(30)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert entered.wait(30)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python 3.12 warns about forks beside threads
-        child = os.fork()
-    if not child:
-        os._exit(0 if not threads._blas_limit.locked() else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert threads._blas_limit.locked()
-    leave.set()
-    thread.join()
+    with limit_in_another_thread():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python 3.12 warns about forks beside threads
+            child = os.fork()
+        if not child:
+            os._exit(0 if not threads._blas_limit.locked() else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert threads._blas_limit.locked()
