@@ -68,7 +68,7 @@ class ReadWords(NamedTuple):
 
 
 class _Encoding(NamedTuple):
-    """What a `ModelInput` stores: its entries, and its row in a matrix of several texts."""
+    """The entries of a text, and its row in a matrix of several texts, stored in `ModelInput`."""
 
     entries: Entries
     row: TextRow | None

@@ -198,7 +198,7 @@ class _ParsedPipeline:
         return ReadWords(tuple(words.names), tuple(words.spans), entries, is_checked)
 
     def _read_together(self, texts: Sequence[Any]) -> list[ReadWords | None] | None:
-        """Return what `_read` returns for each text; None if each text needs a call of its own."""
+        """Read texts in one call of the pipeline; return None if each text needs its own call."""
         # A call costs as much as 25 news texts. Code of the user is still called for one text at a
         # time, so that the check of the outputs, which come from one call, can find a difference.
         if not self.reader.is_known:
